@@ -1,0 +1,51 @@
+# Every target says what it does while it does it. `make setup` needs Python 3.11 or newer and nothing else.
+SHELL := /bin/sh
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: setup serve test check lint types tour lock clean
+
+setup: $(READY)
+
+# The packages and their hashes come from the lock files alone; uv itself is taken from there too.
+$(READY): pyproject.toml requirements.lock requirements-dev.lock
+	@echo "setup: creating .venv with $(PYTHON)"
+	@$(PYTHON) -c 'import sys; sys.exit("setup: Python 3.11 or newer is needed, this is " + sys.version.split()[0] + "; name one with: make setup PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "setup: installing the locked packages into .venv (hash-checked, a minute on a fresh machine)"
+	@sed -n '/^uv==/,/[^\\]$$/p' requirements-dev.lock > .venv/uv.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r .venv/uv.lock
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.lock
+	@echo "setup: installing tfgrpo-proxy and tfgrpo"
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $(READY)
+	@echo "setup: done; $(BIN)/tfgrpo-proxy and $(BIN)/tfgrpo are ready"
+
+serve: setup
+	@echo "serve: starting the proxy with config.yaml"
+	@exec $(BIN)/tfgrpo-proxy
+
+test: setup
+	@echo "test: running the test suite"
+	@$(BIN)/python -m pytest
+
+check: lint types test
+
+lint: setup
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: setup
+	@$(BIN)/mypy
+
+tour: setup
+	@$(BIN)/python -m tests.tour
+
+# Writes both lock files anew. No index address may stand in them.
+lock: setup
+	@echo "lock: resolving pyproject.toml"
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url pyproject.toml -o requirements.lock
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+
+clean:
+	rm -rf .venv data .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,229 @@
+"""The experience library as a value: apply operations, compare, show as a prompt block, take the block out again.
+
+Pure. It knows nothing of models, stores or HTTP, and not of how operations came about. Ids are given once: an
+update keeps its id, a merge keeps the id of the first entry it names, a deleted id is never given again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tfgrpo.types import Experience, Library, Operation, Refusal
+
+BLOCK_START = "<<<tfgrpo experiences"
+BLOCK_END = "<<<end of tfgrpo experiences>>>"
+PREAMBLE = "Lessons from earlier work of this kind. Follow each one where it fits the request at hand:"
+
+_BLOCK = re.compile(
+    r"(?:\n\n)?" + re.escape(BLOCK_START) + r" [^\s<>@]+@\d+ [0-9a-f]{12}>>>\n.*?" + re.escape(BLOCK_END),
+    re.DOTALL,
+)
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a library may grow to, and how far one edit may go.
+
+    `entries` bounds the library, `words` a lesson (the paper's 32), `edits` the operations of one step (None: as
+    many as come).
+    """
+
+    entries: int = 50
+    words: int = 32
+    edits: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """The outcome of applying operations: the new library, what was applied and what was refused, in order."""
+
+    library: Library
+    applied: tuple[Operation, ...]
+    refused: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """How one library differs from another. `changed` holds pairs (before, after) of one id."""
+
+    added: tuple[Experience, ...]
+    removed: tuple[Experience, ...]
+    changed: tuple[tuple[Experience, Experience], ...]
+
+
+class _Refused(Exception):  # noqa: N818 - control flow of this module only
+    """An operation that cannot be applied; the text is the reason."""
+
+
+def apply(library: Library, operations: Iterable[Operation], *, limits: Limits | None = None) -> Edit:
+    """Return `library` with `operations` applied one after the other.
+
+    An operation that cannot be applied (unknown id, no text, a text over the word limit, a doublet, a full
+    library) changes nothing and is reported with its reason; the others go on. `keep` is accepted and changes
+    nothing.
+    """
+    limits = limits or Limits()
+    applied: list[Operation] = []
+    refused: list[Refusal] = []
+    for operation in operations:
+        try:
+            if limits.edits is not None and len(applied) >= limits.edits:
+                raise _Refused(f"only {limits.edits} edits are allowed in one step")
+            library = _apply_one(library, operation, limits)
+        except _Refused as reason:
+            refused.append(Refusal(operation, str(reason)))
+        else:
+            applied.append(operation)
+    return Edit(library, tuple(applied), tuple(refused))
+
+
+def from_texts(texts: Iterable[str], *, parent: Library = Library(), next_id: int | None = None) -> Library:
+    """Return a library of these lessons, in order, as a person wrote them.
+
+    A lesson that stands in `parent` word for word keeps its entry there; the others get fresh ids from `next_id` on
+    (default: the parent's). White space is folded, blank texts and doublets are left out; limits are not applied.
+    """
+    number = parent.next_id if next_id is None else max(next_id, parent.next_id)
+    known = {entry.text: entry for entry in parent.experiences}
+    entries: dict[str, Experience] = {}
+    for text in map(_fold, texts):
+        if not text or text in entries:
+            continue
+        entries[text] = known.get(text) or Experience(f"e{number}", text)
+        number += text not in known
+    return Library(tuple(entries.values()), number)
+
+
+def diff(before: Library, after: Library) -> Diff:
+    """Return what an edit from `before` to `after` added, removed and changed, by id."""
+    old = {entry.id: entry for entry in before.experiences}
+    new = {entry.id: entry for entry in after.experiences}
+    return Diff(
+        added=tuple(entry for entry in after.experiences if entry.id not in old),
+        removed=tuple(entry for entry in before.experiences if entry.id not in new),
+        changed=tuple(
+            (old[entry.id], entry)
+            for entry in after.experiences
+            if entry.id in old and old[entry.id].text != entry.text
+        ),
+    )
+
+
+def render(library: Library, *, name: str, version: int) -> str:
+    """Return the prompt block of a library: a pure function of its arguments, "" for an empty library.
+
+    The block stands between two marker lines that carry `name@version` and a digest of the lessons, so that an
+    echoed block is found by them alone.
+    """
+    if not library.experiences:
+        return ""
+    lessons = "\n".join(f"- {_defuse(entry.text)}" for entry in library.experiences)
+    digest = hashlib.sha256(lessons.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{BLOCK_START} {name}@{version} {digest}>>>\n{PREAMBLE}\n{lessons}\n{BLOCK_END}"
+
+
+def strip(text: str) -> str:
+    """Return `text` without any block that `render` made, and without the blank line that set it apart."""
+    return _BLOCK.sub("", text) if BLOCK_START in text else text
+
+
+def lines(library: Library) -> str:
+    """Return the library as the optimizer reads it: lines `[id] text`."""
+    return "\n".join(f"[{entry.id}] {entry.text}" for entry in library.experiences)
+
+
+def _apply_one(library: Library, operation: Operation, limits: Limits) -> Library:
+    match operation.operation:
+        case "keep":
+            return library
+        case "add":
+            return _add(library, operation, limits)
+        case "update":
+            return _update(library, operation, limits)
+        case "merge":
+            return _merge(library, operation, limits)
+        case "delete":
+            (found,) = _named(library, operation, exactly=1)
+            return replace(library, experiences=tuple(e for e in library.experiences if e is not found))
+
+
+def _add(library: Library, operation: Operation, limits: Limits) -> Library:
+    if operation.ids:
+        raise _Refused(f"add names ids ({', '.join(operation.ids)}); to change an entry, update it")
+    text = _text(library, operation, limits, but=())
+    if len(library) >= limits.entries:
+        raise _Refused(f"the library is full ({limits.entries} entries); merge or delete first")
+    entry = Experience(f"e{library.next_id}", text, _union(operation.sources))
+    return Library((*library.experiences, entry), library.next_id + 1)
+
+
+def _update(library: Library, operation: Operation, limits: Limits) -> Library:
+    (found,) = _named(library, operation, exactly=1)
+    text = _text(library, operation, limits, but=(found.id,))
+    entry = replace(
+        found, text=text, sources=_union(found.sources, operation.sources), support=found.support + 1
+    )
+    return replace(library, experiences=tuple(entry if e is found else e for e in library.experiences))
+
+
+def _merge(library: Library, operation: Operation, limits: Limits) -> Library:
+    found = _named(library, operation, exactly=None)
+    text = _text(library, operation, limits, but=tuple(e.id for e in found))
+    first = found[0]
+    entry = replace(
+        first,
+        text=text,
+        sources=_union(*(e.sources for e in found), operation.sources),
+        support=sum(e.support for e in found),
+    )
+    gone = {e.id for e in found[1:]}
+    return replace(
+        library,
+        experiences=tuple(entry if e is first else e for e in library.experiences if e.id not in gone),
+    )
+
+
+def _named(library: Library, operation: Operation, *, exactly: int | None) -> tuple[Experience, ...]:
+    """Return the entries that the operation names, in the order it names them."""
+    ids = tuple(dict.fromkeys(operation.ids))
+    if exactly is not None and len(ids) != exactly:
+        raise _Refused(f"{operation.operation} needs one id, got {len(ids)}")
+    if exactly is None and len(ids) < 2:  # noqa: PLR2004 - merging takes two
+        raise _Refused(f"merge needs two or more different ids, got {len(ids)}")
+    by_id = {entry.id: entry for entry in library.experiences}
+    unknown = [id_ for id_ in ids if id_ not in by_id]
+    if unknown:
+        raise _Refused(f"no entry has the id {', '.join(unknown)}")
+    return tuple(by_id[id_] for id_ in ids)
+
+
+def _text(library: Library, operation: Operation, limits: Limits, *, but: Sequence[str]) -> str:
+    text = _fold(operation.text or "")
+    if not text:
+        raise _Refused(f"{operation.operation} has no text")
+    count = len(text.split(" "))
+    if count > limits.words:
+        raise _Refused(f"{count} words, {limits.words} are allowed")
+    double = next(
+        (e.id for e in library.experiences if e.id not in but and e.text.casefold() == text.casefold()), None
+    )
+    if double is not None:
+        raise _Refused(f"entry {double} says the same already")
+    return text
+
+
+def _union(*sources: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(source for some in sources for source in some))
+
+
+def _fold(text: str) -> str:
+    return _SPACE.sub(" ", text).strip()
+
+
+def _defuse(text: str) -> str:
+    """Keep a lesson from looking like one of our marker lines, which would end the block early."""
+    return text.replace("<<<", "< < <")

@@ -1,0 +1,252 @@
+"""Exchanges to links, to trajectories, to groups; labels to rewards. Pure: no store, no HTTP, no model.
+
+A *link key* is a hash that a recorded exchange leaves behind and a later request finds it by. A chain of messages is
+hashed message by message over their normal form, so that the keys of all its prefixes cost one pass.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from tfgrpo import library
+from tfgrpo.types import Label, Message, Request, Response
+
+EPSILON = 1e-9
+"""A group contrasts when its rewards lie further apart than this."""
+
+MOST_KEYS = 64
+"""How many link keys of one request are looked up; a conversation of more turns is found by its newest."""
+
+IGNORED_BY_DEFAULT: tuple[str, ...] = (
+    r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b",  # UUID
+    r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?\b",  # ISO date, time
+    r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? \d{1,2} [A-Z][a-z]{2,8} \d{4}\b",  # Mon, 02 Dec 2026
+    r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* \d{1,2}, \d{4}\b",  # December 2, 2026
+    r"\b\d{1,2}:\d{2}:\d{2}(?: ?[AaPp][Mm])?\b",  # time of day with seconds
+    r"\b1[5-9]\d{8}(?:\d{3})?\b",  # epoch seconds or milliseconds, 2017 to 2033
+)
+"""What changes from request to request though the task is the same. Not all numbers: order 12 is not order 13."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A label with the trajectory it speaks of and the start of its exchange (None: it names the trajectory)."""
+
+    label: Label
+    trajectory: str
+    at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """What the labels of a rollout come to."""
+
+    value: float
+    comments: tuple[str, ...] = ()
+    reference: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One exchange as a conversation sees it: what was asked and what was answered."""
+
+    request: tuple[Message, ...]
+    answer: Message
+
+
+def scope(app: str, set_name: str | None) -> str:
+    """Return the scope that chains stay within."""
+    return f"{app}\0{set_name or ''}"
+
+
+def continues(request: Request) -> bool:
+    """Say whether the request carries something that only an earlier exchange can have given it."""
+    return request.previous_response_id is not None or any(
+        message.role in ("assistant", "tool") for message in request.messages
+    )
+
+
+def request_keys(within: str, request: Request) -> tuple[str, ...]:
+    """Return the keys under which a parent may be found, the strongest evidence first.
+
+    The previous response's id, tool-call ids (newest first), then the chain of messages up to each earlier answer
+    (longest first).
+    """
+    keys = [_key(within, "id", request.previous_response_id)] if request.previous_response_id else []
+    tools = [message.tool_call_id for message in reversed(request.messages) if message.tool_call_id]
+    keys += [_key(within, "tool", tool) for tool in dict.fromkeys(tools)]
+    chain = _chain(within, request.messages)
+    answers = [
+        digest for digest, message in zip(chain, request.messages, strict=True) if message.role == "assistant"
+    ]
+    keys += [_key(within, "chain", digest) for digest in reversed(answers)]
+    return tuple(keys[:MOST_KEYS])
+
+
+def answer_keys(within: str, request: Request, response: Response) -> tuple[str, ...]:
+    """Return the keys under which a later request finds this exchange: its id, its tool calls, its chain."""
+    keys = [_key(within, "id", response.id)] if response.id else []
+    chain = _chain(within, request.messages)
+    end = chain[-1] if chain else _seed(within)
+    for choice in response.choices:
+        keys += [_key(within, "tool", call.id) for call in choice.message.tool_calls if call.id]
+        keys.append(_key(within, "chain", _link(end, replace(choice.message, role="assistant"))))
+    return tuple(dict.fromkeys(keys))
+
+
+def session_key(within: str, session: str) -> str:
+    """Return the key under which a session's tasks are found."""
+    return _key(within, "session", session)
+
+
+def retry_key(within: str, body: bytes) -> str:
+    """Return the key under which a request finds a failed one with the same body."""
+    return _key(within, "failed", hashlib.blake2b(body, digest_size=16).hexdigest())
+
+
+def group_key(
+    *,
+    app: str,
+    set_name: str | None,
+    model: str | None,
+    request: Request,
+    ignore: Sequence[re.Pattern[str]],
+    system: bool = True,
+) -> str:
+    """Return the group of a trajectory that starts with `request`: the same task asked of the same model.
+
+    The text counts up to the first answer, after `ignore` is blanked; `system` False leaves the system text out.
+    """
+    digest = _seed(f"{scope(app, set_name)}\0{model or ''}")
+    for message in opening(request.messages):
+        if message.role not in ("system", "developer"):
+            digest = _link(digest, replace(message, text=_blank(message.text, ignore)))
+        elif system and (text := library.strip(message.text)):
+            digest = _link(digest, replace(message, text=_blank(text, ignore)))
+    return digest.hex()
+
+
+def opening(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the messages up to the first answer: what was asked."""
+    end = next((i for i, message in enumerate(messages) if message.role == "assistant"), len(messages))
+    return tuple(messages[:end])
+
+
+def conversation(turns: Iterable[Turn]) -> tuple[Message, ...]:
+    """Return one run of messages made of exchanges in order, without any block of ours.
+
+    A turn that repeats the conversation so far adds what is new; one that does not (another prompt of the same
+    trajectory, or an API that keeps the history itself) adds all it holds.
+    """
+    so_far: list[Message] = []
+    for turn in turns:
+        asked = [_cleaned(message) for message in turn.request]
+        shared = len(so_far) if _same(asked[: len(so_far)], so_far) else 0
+        so_far += [*asked[shared:], _cleaned(turn.answer)]
+    return tuple(message for message in so_far if message.text or message.tool_calls or message.tool_call_id)
+
+
+def rewards(placed: Iterable[Placed], weights: Mapping[str, float] | None = None) -> dict[tuple[str, int], Reward]:
+    """Return the reward of each labelled rollout, by (trajectory, choice).
+
+    The latest label per (target, metric, source) counts. A rollout's reward is the mean over sources of the counting
+    labels on its trajectory, or without any of those on its last labelled exchange. `weights` says how metrics
+    combine into one source's judgement; without it only `reward` counts.
+    """
+    weights = weights or {"reward": 1.0}
+    latest: dict[tuple[str, int, float | None, str, str], Placed] = {}
+    for one in sorted(placed, key=lambda one: (one.label.created_at, one.label.feedback_id)):
+        label = one.label
+        if label.metric in weights:
+            target = label.exchange or ""
+            latest[(f"{one.trajectory}\0{target}", label.choice, one.at, label.metric, label.source)] = one
+    by_rollout: dict[tuple[str, int], list[Placed]] = defaultdict(list)
+    for one in latest.values():
+        by_rollout[(one.trajectory, one.label.choice)].append(one)
+    return {rollout: _reward(_deciding(some), weights) for rollout, some in by_rollout.items()}
+
+
+def contrasts(values: Iterable[float]) -> bool:
+    """Say whether rewards differ: max - min > epsilon."""
+    known = list(values)
+    return bool(known) and max(known) - min(known) > EPSILON
+
+
+def _deciding(placed: list[Placed]) -> list[Placed]:
+    """The labels on the trajectory itself, or without any those on its last labelled exchange."""
+    own = [one for one in placed if one.at is None]
+    if own:
+        return own
+    last = max((one.at or 0.0, one.label.exchange or "") for one in placed)
+    return [one for one in placed if (one.at or 0.0, one.label.exchange or "") == last]
+
+
+def _reward(placed: list[Placed], weights: Mapping[str, float]) -> Reward:
+    by_source: dict[str, list[Label]] = defaultdict(list)
+    for one in placed:
+        by_source[one.label.source].append(one.label)
+    values = [
+        sum(weights[label.metric] * label.value for label in labels)
+        / sum(weights[label.metric] for label in labels)
+        for labels in by_source.values()
+    ]
+    newest = sorted((one.label for one in placed), key=lambda label: label.created_at)
+    references = [label.reference for label in newest if label.reference is not None]
+    return Reward(
+        value=min(1.0, max(0.0, fmean(values))),
+        comments=tuple(label.comment for label in newest if label.comment),
+        reference=references[-1] if references else None,
+    )
+
+
+def _cleaned(message: Message) -> Message:
+    return replace(message, text=library.strip(message.text))
+
+
+def _same(left: Sequence[Message], right: Sequence[Message]) -> bool:
+    return len(left) == len(right) and all(
+        _encoded(a) == _encoded(b) for a, b in zip(left, right, strict=True)
+    )
+
+
+def _blank(text: str, ignore: Sequence[re.Pattern[str]]) -> str:
+    for pattern in ignore:
+        text = pattern.sub("\N{WHITE SQUARE}", text)
+    return text
+
+
+def _chain(within: str, messages: Iterable[Message]) -> list[bytes]:
+    digest = _seed(within)
+    digests = []
+    for message in messages:
+        digest = _link(digest, message)
+        digests.append(digest)
+    return digests
+
+
+def _seed(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _link(before: bytes, message: Message) -> bytes:
+    return hashlib.blake2b(before + _encoded(message), digest_size=16).digest()
+
+
+def _encoded(message: Message) -> bytes:
+    """The normal form as bytes. White space at the ends of a text is not kept by every client, so it does not count."""
+    text = library.strip(message.text) if message.role in ("system", "developer") else message.text
+    parts = [message.role, text.strip(), message.tool_call_id or ""]
+    for call in message.tool_calls:
+        parts += [call.id, call.name, call.arguments]
+    return "\0".join(parts).encode("utf-8", "surrogatepass")
+
+
+def _key(within: str, kind: str, value: str | bytes) -> str:
+    data = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
+    name = f"{kind}\0{within}\0".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(name + data, digest_size=16).hexdigest()

@@ -1,0 +1,302 @@
+"""The values that everything agrees on, one per word of the project's dictionary.
+
+They are frozen and know nothing of where they come from: no store, no HTTP, no model. Times are seconds since
+the epoch, rewards lie in [0, 1], token counts are `None` where the upstream gave none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Arm = Literal["live", "candidate", "control", "pinned", "none", "unknown"]
+"""How a trajectory is treated in an experiment; the last three stand outside it."""
+
+Outcome = Literal["complete", "failed", "aborted", "broken"]
+"""How an exchange ended: answered below 400, answered 400 and above or not at all, left by the client, cut by the
+upstream. Only `complete` ones are learned from."""
+
+OperationName = Literal["add", "update", "merge", "delete", "keep"]
+
+VersionStatus = Literal["unproven", "helps", "hurts", "no effect shown", "by hand"]
+
+EMPTY_VERSION = 0
+"""Version 0 of every set is the empty library."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a tool as an assistant message asks for it. `arguments` is the text, never parsed."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The normal form of a message: what linking, grouping and learning look at; all else is ignored."""
+
+    role: str
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of the `n` answers of a response."""
+
+    index: int
+    message: Message
+    finish_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What we read of a request of one of the APIs we know."""
+
+    model: str | None
+    messages: tuple[Message, ...]
+    stream: bool = False
+    n: int = 1
+    previous_response_id: str | None = None
+    session_id: str | None = None
+    """`metadata.session_id`, as the client sent it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What we read of a response, assembled when it was a stream."""
+
+    id: str | None
+    choices: tuple[Choice, ...] = ()
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    complete: bool = True
+    """False when a stream lacks its end, or carries an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Experience:
+    """One lesson of a library.
+
+    `id` never changes while the lesson lives and is never given again within a set. `sources` are the keys of the
+    groups the lesson rests on, `support` counts how often a proposal confirmed it.
+    """
+
+    id: str
+    text: str
+    sources: tuple[str, ...] = ()
+    support: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The experiences of one version of a set, in order. `next_id` is the number of the next id to give."""
+
+    experiences: tuple[Experience, ...] = ()
+    next_id: int = 1
+
+    def __len__(self) -> int:
+        return len(self.experiences)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A proposed edit of a library. `ids` names the entries meant: none for add, one for update and delete, two or
+    more for merge."""
+
+    operation: OperationName
+    ids: tuple[str, ...] = ()
+    text: str | None = None
+    why: str = ""
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An operation that was not applied, and why."""
+
+    operation: Operation
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of an experience set, as stored."""
+
+    set: str
+    version: int
+    library: Library
+    status: VersionStatus
+    created_at: float
+    parent: int | None = None
+    policy_model: str | None = None
+    run: str | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """Which version of a set live requests get, as one entry of the set's history.
+
+    `live` None means version 0. `shares` holds the parts of new trajectories that go to `candidate` and `control`;
+    the rest is live. `effective` is the revision whose content this is: its own, or for a rollback the one it
+    restored.
+    """
+
+    set: str
+    revision: int
+    live: int | None
+    candidate: int | None
+    shares: Mapping[str, float]
+    action: Literal["deploy", "rollback"]
+    reason: str
+    actor: str
+    created_at: float
+    effective: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a trajectory was given at its first request and keeps: its set, arm and version, with the probability
+    that the arm was drawn with (None when it was not drawn)."""
+
+    trajectory: str
+    app: str
+    set: str | None
+    version: int
+    arm: Arm
+    probability: float | None
+    revision: int
+    """The deployment revision the arm was drawn under; 0 when there was none."""
+    group: str
+    model: str | None
+    started_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Evidence that a later request continues an exchange. `key` carries its scope (app, set) in the hash."""
+
+    key: str
+    trajectory: str
+    exchange: str
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One proxied request with its response, without the bodies."""
+
+    id: str
+    app: str
+    set: str | None
+    version: int
+    arm: Arm
+    trajectory: str
+    group: str
+    dialect: str | None
+    """`chat`, `responses`, `messages`, `completions`; None when the path is relayed without reading."""
+    method: str
+    path: str
+    model: str | None
+    upstream: str
+    credential: str
+    """A keyed hash of the client's credential; empty when it showed none."""
+    outcome: Outcome
+    status: int | None
+    """What the client was answered; None when it left before."""
+    started_at: float
+    first_byte_at: float | None
+    ended_at: float
+    completion_id: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    parent: str | None = None
+    """The exchange this one continues."""
+    retry: bool = False
+    """The client's SDK says that it repeats a request which failed: no new rollout."""
+    truncated: bool = False
+    """A body was larger than what is kept of it; not learned from."""
+    note: str = ""
+    """What an operator should know: why a request was not injected, what broke."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bodies:
+    """The raw bytes of an exchange: the request as the client sent it (what was injected follows from the version)
+    and the response as the upstream sent it, each with its content-encoding."""
+
+    request: bytes = b""
+    response: bytes = b""
+    request_encoding: str = ""
+    response_encoding: str = ""
+    response_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """One recorded judgement of an exchange (one of its choices) or of a whole trajectory."""
+
+    feedback_id: str
+    app: str
+    exchange: str | None
+    trajectory: str | None
+    choice: int
+    metric: str
+    value: float
+    source: str
+    credential: str
+    created_at: float
+    comment: str | None = None
+    reference: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What was asked. `messages` start a rollout; `reference` is the right answer where there is one."""
+
+    key: str
+    messages: tuple[Message, ...]
+    reference: str | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def question(self) -> str:
+        """The text of the last user message: what a person would call the task."""
+        return next((m.text for m in reversed(self.messages) if m.role == "user"), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One attempt at a task: a trajectory with a reward. `reward` is None while nothing judged it.
+
+    `messages` are what followed the task's own: answers, tool results, further turns.
+    """
+
+    trajectory: str
+    messages: tuple[Message, ...]
+    reward: float | None = None
+    comments: tuple[str, ...] = ()
+    error: str | None = None
+    """Why the rollout failed; a failed rollout is a result like any other, with reward 0."""
+
+    @property
+    def answer(self) -> str:
+        """The text of the last assistant message."""
+        return next((m.text for m in reversed(self.messages) if m.role == "assistant"), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The rollouts of one task by one model under one version of a set."""
+
+    key: str
+    task: Task
+    model: str | None
+    set: str | None
+    version: int
+    rollouts: tuple[Rollout, ...]
