@@ -7,6 +7,7 @@
     ├── Conflict              it exists, but not in the state that was expected
     ├── StoreError            the store cannot be opened, or does not answer
     ├── ModelError            a model's endpoint refused, or gave nothing usable
+    │   └── RequestRefused    it refused this one request; others may well be answered
     └── BudgetExceeded        the money or tokens allowed are used up; what is finished is kept
 
 Each message says what happened, for which value, and what to do about it, on one line.
@@ -45,6 +46,10 @@ class StoreError(TfgrpoError):
 
 class ModelError(TfgrpoError):
     """A model's endpoint refused, or gave nothing usable."""
+
+
+class RequestRefused(ModelError):  # noqa: N818 - as above
+    """The endpoint will not answer this one request: too long, or not to its liking."""
 
 
 class BudgetExceeded(TfgrpoError):  # noqa: N818 - as above

@@ -71,9 +71,7 @@ def apply(library: Library, operations: Iterable[Operation], *, limits: Limits |
     refused: list[Refusal] = []
     for operation in operations:
         try:
-            if limits.edits is not None and len(applied) >= limits.edits:
-                raise _Refused(f"only {limits.edits} edits are allowed in one step")
-            library = _apply_one(library, operation, limits)
+            library = _apply_one(library, operation, limits, done=len(applied))
         except _Refused as reason:
             refused.append(Refusal(operation, str(reason)))
         else:
@@ -81,12 +79,13 @@ def apply(library: Library, operations: Iterable[Operation], *, limits: Limits |
     return Edit(library, tuple(applied), tuple(refused))
 
 
-def from_texts(texts: Iterable[str], *, parent: Library = Library(), next_id: int | None = None) -> Library:
+def from_texts(texts: Iterable[str], *, parent: Library | None = None, next_id: int | None = None) -> Library:
     """Return a library of these lessons, in order, as a person wrote them.
 
     A lesson that stands in `parent` word for word keeps its entry there; the others get fresh ids from `next_id` on
     (default: the parent's). White space is folded, blank texts and doublets are left out; limits are not applied.
     """
+    parent = parent or Library()
     number = parent.next_id if next_id is None else max(next_id, parent.next_id)
     known = {entry.text: entry for entry in parent.experiences}
     entries: dict[str, Experience] = {}
@@ -136,7 +135,9 @@ def lines(library: Library) -> str:
     return "\n".join(f"[{entry.id}] {entry.text}" for entry in library.experiences)
 
 
-def _apply_one(library: Library, operation: Operation, limits: Limits) -> Library:
+def _apply_one(library: Library, operation: Operation, limits: Limits, *, done: int) -> Library:
+    if limits.edits is not None and done >= limits.edits:
+        raise _Refused(f"only {limits.edits} edits are allowed in one step")
     match operation.operation:
         case "keep":
             return library
@@ -164,9 +165,7 @@ def _add(library: Library, operation: Operation, limits: Limits) -> Library:
 def _update(library: Library, operation: Operation, limits: Limits) -> Library:
     (found,) = _named(library, operation, exactly=1)
     text = _text(library, operation, limits, but=(found.id,))
-    entry = replace(
-        found, text=text, sources=_union(found.sources, operation.sources), support=found.support + 1
-    )
+    entry = replace(found, text=text, sources=_union(found.sources, operation.sources), support=found.support + 1)
     return replace(library, experiences=tuple(entry if e is found else e for e in library.experiences))
 
 
@@ -208,9 +207,7 @@ def _text(library: Library, operation: Operation, limits: Limits, *, but: Sequen
     count = len(text.split(" "))
     if count > limits.words:
         raise _Refused(f"{count} words, {limits.words} are allowed")
-    double = next(
-        (e.id for e in library.experiences if e.id not in but and e.text.casefold() == text.casefold()), None
-    )
+    double = next((e.id for e in library.experiences if e.id not in but and e.text.casefold() == text.casefold()), None)
     if double is not None:
         raise _Refused(f"entry {double} says the same already")
     return text

@@ -81,9 +81,7 @@ def request_keys(within: str, request: Request) -> tuple[str, ...]:
     tools = [message.tool_call_id for message in reversed(request.messages) if message.tool_call_id]
     keys += [_key(within, "tool", tool) for tool in dict.fromkeys(tools)]
     chain = _chain(within, request.messages)
-    answers = [
-        digest for digest, message in zip(chain, request.messages, strict=True) if message.role == "assistant"
-    ]
+    answers = [digest for digest, message in zip(chain, request.messages, strict=True) if message.role == "assistant"]
     keys += [_key(within, "chain", digest) for digest in reversed(answers)]
     return tuple(keys[:MOST_KEYS])
 
@@ -191,8 +189,7 @@ def _reward(placed: list[Placed], weights: Mapping[str, float]) -> Reward:
     for one in placed:
         by_source[one.label.source].append(one.label)
     values = [
-        sum(weights[label.metric] * label.value for label in labels)
-        / sum(weights[label.metric] for label in labels)
+        sum(weights[label.metric] * label.value for label in labels) / sum(weights[label.metric] for label in labels)
         for labels in by_source.values()
     ]
     newest = sorted((one.label for one in placed), key=lambda label: label.created_at)
@@ -209,9 +206,7 @@ def _cleaned(message: Message) -> Message:
 
 
 def _same(left: Sequence[Message], right: Sequence[Message]) -> bool:
-    return len(left) == len(right) and all(
-        _encoded(a) == _encoded(b) for a, b in zip(left, right, strict=True)
-    )
+    return len(left) == len(right) and all(_encoded(a) == _encoded(b) for a, b in zip(left, right, strict=True))
 
 
 def _blank(text: str, ignore: Sequence[re.Pattern[str]]) -> str:

@@ -106,7 +106,8 @@ class Library:
 @dataclass(frozen=True, slots=True)
 class Operation:
     """A proposed edit of a library. `ids` names the entries meant: none for add, one for update and delete, two or
-    more for merge."""
+    more for merge.
+    """
 
     operation: OperationName
     ids: tuple[str, ...] = ()
@@ -162,7 +163,8 @@ class Deployment:
 @dataclass(frozen=True, slots=True)
 class Assignment:
     """What a trajectory was given at its first request and keeps: its set, arm and version, with the probability
-    that the arm was drawn with (None when it was not drawn)."""
+    that the arm was drawn with (None when it was not drawn).
+    """
 
     trajectory: str
     app: str
@@ -182,6 +184,7 @@ class Link:
     """Evidence that a later request continues an exchange. `key` carries its scope (app, set) in the hash."""
 
     key: str
+    app: str
     trajectory: str
     exchange: str
     created_at: float
@@ -217,6 +220,8 @@ class Exchange:
     completion_tokens: int | None = None
     parent: str | None = None
     """The exchange this one continues."""
+    choices: int = 1
+    """How many answers were asked for (`n`)."""
     retry: bool = False
     """The client's SDK says that it repeats a request which failed: no new rollout."""
     truncated: bool = False
@@ -228,7 +233,8 @@ class Exchange:
 @dataclass(frozen=True, slots=True)
 class Bodies:
     """The raw bytes of an exchange: the request as the client sent it (what was injected follows from the version)
-    and the response as the upstream sent it, each with its content-encoding."""
+    and the response as the upstream sent it, each with its content-encoding.
+    """
 
     request: bytes = b""
     response: bytes = b""

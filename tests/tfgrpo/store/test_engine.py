@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, inspect
+
+from tfgrpo.errors import StoreError
+from tfgrpo.store import Store, schema
+from tfgrpo.store.migrations import STEPS
+
+
+def _path(url: str) -> Path:
+    return Path(url.removeprefix("sqlite:///"))
+
+
+@pytest.mark.usefixtures("store")
+def test_a_store_is_made_with_its_folder_and_in_wal_mode(url: str) -> None:
+    with sqlite3.connect(_path(url)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+@pytest.mark.usefixtures("store")
+def test_the_migrations_make_the_tables_that_the_queries_name(url: str) -> None:
+    found = inspect(create_engine(url))
+    assert set(found.get_table_names()) == set(schema.metadata.tables)
+    for name, table in schema.metadata.tables.items():
+        keys = [column.name for column in table.primary_key]
+        assert found.get_pk_constraint(name)["constrained_columns"] == keys
+        columns = {(c["name"], c["nullable"]) for c in found.get_columns(name) if c["name"] not in keys}
+        assert columns == {(c.name, c.nullable) for c in table.columns if not c.primary_key}, name
+
+
+def test_migrating_twice_is_migrating_once(store: Store, url: str) -> None:
+    before = store.secret()
+    again = Store.open(url, migrate=True)
+    assert again.secret() == before
+    again.close()
+
+
+def test_a_store_that_is_not_there_is_refused_unless_it_may_be_made(url: str) -> None:
+    with pytest.raises(StoreError, match="there is no store at"):
+        Store.open(url)
+
+
+@pytest.mark.usefixtures("store")
+def test_a_newer_schema_is_refused(url: str) -> None:
+    with sqlite3.connect(_path(url)) as connection:
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (str(len(STEPS) + 1),))
+    with pytest.raises(StoreError, match="start a newer tfgrpo"):
+        Store.open(url, migrate=True)
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(url: str) -> None:
+    path = _path(url)
+    path.parent.mkdir()
+    path.write_text("these are my notes, and they are long enough to be no empty file" * 50)
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="file is not a database"):
+        Store.open(url, migrate=True)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("url", ["nonsense", "mysql://host/db", "sqlite://", "sqlite:///:memory:"])
+def test_a_url_that_cannot_be_used_is_refused_naming_the_setting(url: str) -> None:
+    with pytest.raises(StoreError, match=r"store\.url"):
+        Store.open(url, migrate=True)
+
+
+def test_many_writers_at_once_all_get_through(store: Store, url: str) -> None:
+    def write(number: int) -> bool:
+        own = Store.open(url)
+        try:
+            return own.runs.acquire(f"lease-{number}", "me", 60)
+        finally:
+            own.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(write, range(50)))
+    assert [store.runs.holder(f"lease-{number}") for number in range(50)] == ["me"] * 50

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.tfgrpo.store.examples import assignment, exchange, label
+from tfgrpo.store import Batch, OtherContent, Store
+from tfgrpo.types import Bodies
+
+
+def test_a_label_sent_again_is_one_label(store: Store) -> None:
+    assert store.labels.add([label()]) == ["stored"]
+    assert store.labels.add([replace(label(), created_at=99.0)]) == ["duplicate"]
+
+
+def test_the_same_id_with_other_content_is_refused_naming_its_place(store: Store) -> None:
+    store.labels.add([label(1)])
+    with pytest.raises(OtherContent, match="f-1") as caught:
+        store.labels.add([label(2), label(1, value=0.0)])
+    assert caught.value.index == 1
+
+
+def test_a_list_with_one_refused_label_stores_none(store: Store) -> None:
+    store.labels.add([label(1)])
+    with pytest.raises(OtherContent):
+        store.labels.add([label(2), label(1, value=0.0)])
+    assert store.labels.add([label(2)]) == ["stored"]
+
+
+def test_the_same_id_of_two_apps_is_two_labels(store: Store) -> None:
+    assert store.labels.add([label(), label(app="other")]) == ["stored", "stored"]
+
+
+def test_a_label_may_come_before_its_exchange(store: Store) -> None:
+    store.labels.add([label()])
+    assert list(store.labels.placed()) == []
+    store.traffic.add(Batch(exchanges=((exchange(), Bodies()),)))
+    ((app, placed),) = store.labels.placed(set_name="math")
+    assert (app, placed.trajectory, placed.at) == ("default", "t-1", 1.0)
+
+
+def test_a_label_on_a_trajectory_is_placed_without_an_exchange(store: Store) -> None:
+    store.traffic.add(Batch(assignments=(assignment(),)))
+    store.labels.add([label(exchange=None, trajectory="t-1")])
+    ((_, placed),) = store.labels.placed()
+    assert (placed.trajectory, placed.at) == ("t-1", None)
+
+
+def test_a_label_of_one_app_does_not_speak_of_another_apps_exchange(store: Store) -> None:
+    store.traffic.add(Batch(exchanges=((exchange(app="other"), Bodies()),)))
+    store.labels.add([label()])
+    assert list(store.labels.placed()) == []

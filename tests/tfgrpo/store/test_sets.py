@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from tests.tfgrpo.store.examples import assignment
+from tfgrpo import library
+from tfgrpo.errors import Conflict, NotFound, UsageError
+from tfgrpo.store import Batch, Store
+from tfgrpo.types import Deployment, Library
+
+
+@pytest.fixture
+def math_set(store: Store) -> Store:
+    for text in ("one", "two", "three"):
+        store.sets.add_version("math", library.from_texts([text]), status="by hand")
+    return store
+
+
+def deploy(store: Store, **what: Any) -> Deployment:
+    return store.sets.deploy("math", reason="r", actor="a", **({"live": 1} | what))
+
+
+def test_versions_count_from_one_and_come_back_as_they_were_put(store: Store) -> None:
+    made = store.sets.add_version("math", library.from_texts(["a"]), status="unproven", policy_model="m", run="r")
+    assert made.version == 1
+    assert store.sets.version("math", 1) == made
+
+
+def test_version_0_of_any_set_is_the_empty_library(store: Store) -> None:
+    assert store.sets.version("anything", 0).library == Library()
+
+
+def test_an_unknown_version_is_named_in_the_error(math_set: Store) -> None:
+    with pytest.raises(NotFound, match="set 'math' has no version 9"):
+        math_set.sets.version("math", 9)
+
+
+def test_a_parent_must_exist(store: Store) -> None:
+    with pytest.raises(NotFound):
+        store.sets.add_version("math", Library(), status="by hand", parent=3)
+
+
+def test_experience_ids_go_on_over_all_versions_of_a_set(math_set: Store) -> None:
+    math_set.sets.add_version("math", Library((), next_id=7), status="by hand")
+    assert math_set.sets.next_id("math") == 7
+
+
+def test_a_set_that_only_traffic_names_can_be_deployed_empty(store: Store) -> None:
+    store.traffic.add(Batch(assignments=(assignment(set="seen"),)))
+    assert store.sets.deploy("seen", live=None, reason="", actor="a").revision == 1
+    assert store.sets.names() == ["seen"]
+
+
+def test_deploying_an_unknown_set_is_not_found(store: Store) -> None:
+    with pytest.raises(NotFound, match="there is no set 'nope'"):
+        store.sets.deploy("nope", live=None, reason="", actor="a")
+
+
+@pytest.mark.parametrize("what", [{"live": 9}, {"candidate": 9}, {"live": -1}, {"live": 2**80}])
+def test_deploying_an_unknown_version_is_not_found(math_set: Store, what: dict[str, int]) -> None:
+    with pytest.raises(NotFound):
+        deploy(math_set, **what)
+    assert math_set.sets.deployment("math") is None
+
+
+@pytest.mark.parametrize(
+    ("what", "field"),
+    [
+        ({"shares": {"control": 1.1}}, "shares.control"),
+        ({"shares": {"control": -0.1}}, "shares.control"),
+        ({"shares": {"control": math.nan}}, "shares.control"),
+        ({"shares": {"live": 0.5}}, "shares"),
+        ({"candidate": 2, "shares": {"candidate": 0.6, "control": 0.6}}, "shares"),
+        ({"shares": {"candidate": 0.1}}, "candidate"),
+        ({"candidate": 1}, "candidate"),
+    ],
+)
+def test_what_does_not_fit_is_refused_naming_the_field(math_set: Store, what: dict[str, Any], field: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        deploy(math_set, **what)
+    assert caught.value.field == field
+
+
+def test_a_deployment_unsets_what_it_does_not_name(math_set: Store) -> None:
+    deploy(math_set, candidate=2, shares={"candidate": 0.2})
+    assert deploy(math_set, live=3).candidate is None
+
+
+def test_a_deployment_on_another_revision_than_expected_is_a_conflict(math_set: Store) -> None:
+    deploy(math_set, if_revision=0)
+    with pytest.raises(Conflict, match="is at revision 1, not 0"):
+        deploy(math_set, if_revision=0)
+
+
+def test_rolling_back_restores_the_deployment_before(math_set: Store) -> None:
+    first = deploy(math_set, live=1, shares={"control": 0.1})
+    deploy(math_set, live=2)
+    back = math_set.sets.rollback("math", reason="worse", actor="me")
+    assert (back.revision, back.live, dict(back.shares), back.effective) == (3, 1, {"control": 0.1}, first.revision)
+
+
+def test_rolling_back_again_goes_further_back_and_not_forth(math_set: Store) -> None:
+    for live in (1, 2, 3):
+        deploy(math_set, live=live)
+    lives = [math_set.sets.rollback("math", reason="", actor="a").live for _ in range(2)]
+    assert lives == [2, 1]
+
+
+def test_a_deployment_made_after_a_rollback_rolls_back_to_what_was_restored(math_set: Store) -> None:
+    deploy(math_set, live=1)
+    deploy(math_set, live=2)
+    math_set.sets.rollback("math", reason="", actor="a")
+    deploy(math_set, live=3)
+    assert math_set.sets.rollback("math", reason="", actor="a").live == 1
+
+
+def test_with_nothing_to_go_back_to_a_rollback_is_a_conflict_that_says_what_to_do(math_set: Store) -> None:
+    deploy(math_set)
+    with pytest.raises(Conflict, match="deploy live: null"):
+        math_set.sets.rollback("math", reason="", actor="a")
+
+
+def test_the_stamp_changes_with_every_version_status_and_deployment(store: Store) -> None:
+    stamps = [store.sets.stamp()]
+    store.sets.add_version("math", Library(), status="unproven")
+    stamps.append(store.sets.stamp())
+    store.sets.set_status("math", 1, "helps")
+    stamps.append(store.sets.stamp())
+    deploy(store)
+    stamps.append(store.sets.stamp())
+    assert len(set(stamps)) == 4
+
+
+def test_the_newest_rollback_is_known_by_its_revision(math_set: Store) -> None:
+    deploy(math_set, live=1)
+    deploy(math_set, live=2)
+    math_set.sets.rollback("math", reason="", actor="a")
+    deploy(math_set, live=3)
+    assert math_set.sets.newest_rollback("math") == 3

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfgrpo import library, trajectories
+from tfgrpo.trajectories import Placed, Turn
+from tfgrpo.types import Choice, Label, Message, Request, Response, ToolCall
+
+SCOPE = trajectories.scope("default", "math")
+IGNORE = [re.compile(pattern) for pattern in trajectories.IGNORED_BY_DEFAULT]
+
+
+def user(text: str) -> Message:
+    return Message("user", text)
+
+
+def said(text: str) -> Message:
+    return Message("assistant", text)
+
+
+def ask(*messages: Message, model: str = "m") -> Request:
+    return Request(model, messages)
+
+
+def answered(message: Message, id_: str = "c1") -> Response:
+    return Response(id_, (Choice(0, message),))
+
+
+def group(*messages: Message, model: str | None = "m", system: bool = True, set_name: str = "math") -> str:
+    return trajectories.group_key(
+        app="default", set_name=set_name, model=model, request=ask(*messages), ignore=IGNORE, system=system
+    )
+
+
+def label(value: float, *, at: float | None = 1.0, exchange: str | None = "x1", **more: object) -> Placed:
+    values: dict[str, object] = {
+        "feedback_id": f"f{value}{at}{exchange}{more}",
+        "app": "default",
+        "exchange": exchange,
+        "trajectory": None if exchange else "t",
+        "choice": 0,
+        "metric": "reward",
+        "value": value,
+        "source": "user",
+        "credential": "",
+        "created_at": 1.0,
+    } | more
+    return Placed(Label(**values), "t", at if exchange else None)  # type: ignore[arg-type]
+
+
+def test_the_next_turn_finds_the_exchange_it_continues() -> None:
+    left = trajectories.answer_keys(SCOPE, ask(user("a")), answered(said("b")))
+    found = trajectories.request_keys(SCOPE, ask(user("a"), said("b"), user("c")))
+    assert set(found) & set(left)
+
+
+def test_a_turn_with_another_answer_does_not_find_it() -> None:
+    left = trajectories.answer_keys(SCOPE, ask(user("a")), answered(said("b")))
+    found = trajectories.request_keys(SCOPE, ask(user("a"), said("other"), user("c")))
+    assert not set(found) & set(left)
+
+
+def test_chains_stay_within_their_app_and_set() -> None:
+    left = trajectories.answer_keys(SCOPE, ask(user("a")), answered(said("b")))
+    other = trajectories.scope("other", "math")
+    assert not set(trajectories.request_keys(other, ask(user("a"), said("b")))) & set(left)
+
+
+def test_a_tool_result_finds_the_exchange_that_asked_for_it_even_when_the_history_was_rewritten() -> None:
+    call = Message("assistant", tool_calls=(ToolCall("call_1", "f", "{}"),))
+    left = trajectories.answer_keys(SCOPE, ask(user("a")), answered(call))
+    rewritten = ask(user("shorter"), Message("tool", "42", tool_call_id="call_1"))
+    assert trajectories.request_keys(SCOPE, rewritten)[0] in left
+
+
+def test_a_previous_response_id_is_the_first_key() -> None:
+    left = trajectories.answer_keys(SCOPE, ask(user("a")), answered(said("b"), "resp_1"))
+    request = Request("m", (user("c"),), previous_response_id="resp_1")
+    assert trajectories.request_keys(SCOPE, request)[0] in left
+
+
+def test_white_space_around_an_echoed_answer_does_not_break_the_chain() -> None:
+    left = trajectories.answer_keys(SCOPE, ask(user("a")), answered(said(" b\n")))
+    assert set(trajectories.request_keys(SCOPE, ask(user("a"), said("b")))) & set(left)
+
+
+def test_a_first_request_continues_nothing() -> None:
+    assert not trajectories.continues(ask(user("a")))
+    assert trajectories.request_keys(SCOPE, ask(user("a"))) == ()
+
+
+def test_two_requests_that_differ_in_a_date_and_a_uuid_are_one_task() -> None:
+    one = user("Today is 2026-12-02 10:11. Ticket 6f1e2d3c-1111-2222-3333-444455556666: refund?")
+    two = user("Today is 2027-01-09 08:00. Ticket 00000000-1111-2222-3333-444455556666: refund?")
+    assert group(one) == group(two)
+
+
+def test_order_12_and_order_13_are_different_tasks() -> None:
+    assert group(user("Where is order 12?")) != group(user("Where is order 13?"))
+
+
+def test_groups_differ_by_model_and_by_set() -> None:
+    assert len({group(user("a")), group(user("a"), model="n"), group(user("a"), set_name="other")}) == 3
+
+
+def test_what_follows_the_first_answer_does_not_change_the_group() -> None:
+    assert group(user("a")) == group(user("a"), said("b"), user("c"))
+
+
+def test_the_system_text_can_be_left_out_of_the_group() -> None:
+    assert group(Message("system", "s1"), user("a")) != group(user("a"))
+    assert group(Message("system", "s1"), user("a"), system=False) == group(user("a"), system=False)
+
+
+def test_an_echoed_block_changes_neither_group_nor_chain() -> None:
+    block = library.render(library.from_texts(["x"]), name="math", version=1)
+    plain, echoed = Message("system", "s"), Message("system", f"s\n\n{block}")
+    assert group(plain, user("a")) == group(echoed, user("a"))
+    left = trajectories.answer_keys(SCOPE, ask(plain, user("a")), answered(said("b")))
+    assert set(trajectories.request_keys(SCOPE, ask(echoed, user("a"), said("b")))) & set(left)
+
+
+def test_a_conversation_takes_each_message_once() -> None:
+    turns = [
+        Turn((user("a"),), said("b")),
+        Turn((user("a"), said("b"), user("c")), said("d")),
+    ]
+    assert [message.text for message in trajectories.conversation(turns)] == ["a", "b", "c", "d"]
+
+
+def test_a_conversation_whose_history_the_provider_keeps_is_joined() -> None:
+    turns = [Turn((user("a"),), said("b")), Turn((user("c"),), said("d"))]
+    assert [message.text for message in trajectories.conversation(turns)] == ["a", "b", "c", "d"]
+
+
+def test_the_latest_label_of_a_source_counts() -> None:
+    found = trajectories.rewards([label(0.0), label(1.0, created_at=2.0)])
+    assert found["t", 0].value == 1.0
+
+
+def test_sources_are_averaged() -> None:
+    found = trajectories.rewards([label(0.0, source="user"), label(1.0, source="test")])
+    assert found["t", 0].value == 0.5
+
+
+def test_a_label_on_the_trajectory_goes_before_those_on_its_exchanges() -> None:
+    found = trajectories.rewards([label(0.0, at=9.0), label(1.0, exchange=None)])
+    assert found["t", 0].value == 1.0
+
+
+def test_without_a_label_on_the_trajectory_the_last_labelled_exchange_decides() -> None:
+    found = trajectories.rewards([label(0.0, at=1.0, exchange="x1"), label(1.0, at=2.0, exchange="x2")])
+    assert found["t", 0].value == 1.0
+
+
+def test_other_metrics_count_only_through_a_weighting() -> None:
+    placed = [label(0.0), label(1.0, metric="tests")]
+    assert trajectories.rewards(placed)["t", 0].value == 0.0
+    assert trajectories.rewards(placed, {"reward": 1.0, "tests": 3.0})["t", 0].value == 0.75
+
+
+def test_choices_of_one_exchange_are_rollouts_of_their_own() -> None:
+    found = trajectories.rewards([label(0.0), label(1.0, choice=1)])
+    assert (found["t", 0].value, found["t", 1].value) == (0.0, 1.0)
+
+
+def test_comments_and_the_reference_come_with_the_reward() -> None:
+    found = trajectories.rewards([label(0.0, comment="too long", reference="42")])
+    assert (found["t", 0].comments, found["t", 0].reference) == (("too long",), "42")
+
+
+_messages = st.lists(
+    st.builds(
+        Message,
+        role=st.sampled_from(["system", "user", "assistant", "tool"]),
+        text=st.text(st.characters(exclude_categories=()), max_size=8),
+    ),
+    max_size=6,
+)
+
+
+@given(_messages, st.text(max_size=8), _messages)
+def test_any_conversation_is_found_again_by_its_next_turn(
+    before: list[Message], text: str, after: list[Message]
+) -> None:
+    left = trajectories.answer_keys(SCOPE, ask(*before), answered(said(text)))
+    request = ask(*before, said(text), *[message for message in after if message.role != "assistant"])
+    assert set(trajectories.request_keys(SCOPE, request)) & set(left)

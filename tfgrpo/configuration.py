@@ -1,0 +1,202 @@
+"""The configuration that training and evaluation need: the sections `store` and `training` of `config.yaml`.
+
+It reads YAML, lays `TFGRPO_SECTION__KEY` variables over it and resolves strings `os.environ/NAME`; the proxy's settings
+use the same three helpers. It does not know the proxy's sections and does not judge them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from tfgrpo.errors import UsageError
+
+PREFIX: Final = "TFGRPO_"
+DEFAULT_FILE: Final = Path("config.yaml")
+REFERENCE: Final = "os.environ/"
+
+Section: TypeAlias = Literal["store", "training"]
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+
+class Price(_Settings):
+    """What a model costs, in US dollars for a million tokens."""
+
+    prompt: float = Field(ge=0)
+    completion: float = Field(ge=0)
+
+
+class Model(_Settings):
+    """One model and where it is served.
+
+    With a `base_url` it is asked as an OpenAI-compatible endpoint, without one through litellm; `provider` says
+    otherwise. `price` takes the place of the published price.
+    """
+
+    model: str | None = None
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    provider: Literal["openai", "litellm"] | None = None
+    price: Price | None = None
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_http(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith(("http://", "https://")):
+            raise ValueError(f"{value!r} is no http:// or https:// address")
+        return None if value is None else value.rstrip("/")
+
+
+class Training(_Settings):
+    """How a set is trained and evaluated."""
+
+    policy: Model = Model()
+    optimizer: Model = Model()
+    objective: str = ""
+    schedule: str | None = None
+    cache: Path | None = None
+    grader: str | None = None
+    group_size: int = Field(default=5, ge=2, le=64)
+    epochs: int = Field(default=3, ge=1)
+    batch_size: int = Field(default=100, ge=1)
+    concurrency: int = Field(default=8, ge=1, le=1024)
+    temperature: float = Field(default=0.7, ge=0, le=2)
+    evaluation_temperature: float = Field(default=0.3, ge=0, le=2)
+    optimizer_temperature: float = Field(default=0.3, ge=0, le=2)
+    max_words: int = Field(default=32, ge=1)
+    max_entries: int = Field(default=50, ge=1)
+
+
+class StoreSettings(_Settings):
+    """Where everything is kept."""
+
+    url: str = "sqlite:///data/tfgrpo.db"
+
+
+class Configuration(_Settings):
+    """The sections of this package."""
+
+    store: StoreSettings = StoreSettings()
+    training: Training = Training()
+
+    @property
+    def memo(self) -> Path:
+        """The directory of the memo of finished calls: `training.cache`, else `memo` beside the store."""
+        if self.training.cache is not None:
+            return self.training.cache
+        try:
+            url = make_url(self.store.url)
+        except ArgumentError as error:
+            raise UsageError("store.url is no database address", field="store.url") from error
+        in_file = url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
+        return (Path(str(url.database)).parent if in_file else Path("data")) / "memo"
+
+
+def load(
+    config: Path | None,
+    *,
+    environ: Mapping[str, str],
+    sections: tuple[Section, ...] = ("store", "training"),
+) -> Configuration:
+    """Return the named sections of `config` (None: `config.yaml` where there is one, else the defaults).
+
+    A section that is not named is neither read nor judged, so that a command without a model needs no key of one.
+
+    Raises:
+        UsageError: the file cannot be read, or a key is unknown or unfit; the message names its path.
+    """
+    values = read(config if config is not None or not DEFAULT_FILE.exists() else DEFAULT_FILE)
+    chosen: dict[str, Any] = {name: values[name] for name in sections if values.get(name) is not None}
+    chosen = overlay(chosen, {k: v for k, v in environ.items() if _section(k) in sections})
+    try:
+        return Configuration.model_validate(resolve(chosen, environ))
+    except ValidationError as error:
+        raise explain(error) from error
+
+
+def read(config: Path | None) -> dict[str, Any]:
+    """Return the mapping that a YAML file holds, {} for None or an empty file; UsageError when it cannot be read."""
+    if config is None:
+        return {}
+    try:
+        values = yaml.safe_load(config.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{config} cannot be read: {error}", field="config") from error
+    except yaml.YAMLError as error:
+        raise UsageError(f"{config} is not YAML: {' '.join(str(error).split())}", field="config") from error
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise UsageError(f"{config} must hold sections such as 'store:' and 'training:'", field="config")
+    return values
+
+
+def overlay(values: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return `values` with each variable `TFGRPO_SECTION__KEY[__KEY]` put in its place.
+
+    A value is text, or JSON where it starts with `{` or `[`. An empty variable counts as not set.
+    """
+    result = dict(values)
+    for name, text in sorted(environ.items()):
+        if name.upper().startswith(PREFIX) and "__" in name and text:
+            _put(result, name[len(PREFIX) :].lower().split("__"), _value(name, text))
+    return result
+
+
+def resolve(value: Any, environ: Mapping[str, str], *, path: str = "") -> Any:
+    """Return `value` with every string `os.environ/NAME` in it replaced by that variable.
+
+    Raises:
+        UsageError: the variable is not set; the message names it and the path of the key.
+    """
+    if isinstance(value, dict):
+        return {k: resolve(v, environ, path=f"{path}.{k}" if path else str(k)) for k, v in value.items()}
+    if isinstance(value, list):
+        return [resolve(v, environ, path=f"{path}[{i}]") for i, v in enumerate(value)]
+    if not isinstance(value, str) or not value.startswith(REFERENCE):
+        return value
+    name = value.removeprefix(REFERENCE)
+    if name not in environ:
+        raise UsageError(f"{path}: the environment variable {name} is not set; export it first", field=path)
+    return environ[name]
+
+
+def explain(error: ValidationError) -> UsageError:
+    """Return the first of a pydantic error's complaints as ours. Never shows a value: it may be a secret."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    path = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return UsageError(f"{path} is not a known setting; correct or remove it", field=path)
+    return UsageError(f"{path}: {first['msg']}", field=path)
+
+
+def _section(variable: str) -> str:
+    return variable.upper().removeprefix(PREFIX).split("__")[0].lower() if "__" in variable else ""
+
+
+def _put(values: dict[str, Any], path: list[str], value: Any) -> None:
+    *parents, last = path
+    for key in parents:
+        below = values.get(key)
+        values[key] = dict(below) if isinstance(below, dict) else {}
+        values = values[key]
+    values[last] = value
+
+
+def _value(name: str, text: str) -> Any:
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{name} looks like JSON but is not: {error}", field=name) from error

@@ -1,0 +1,182 @@
+"""What separates the better rollouts of a task from the worse ones, and what to change in the library for it.
+
+Per telling group: summarise each rollout, contrast the group (the semantic group advantage of Training-Free GRPO,
+arXiv 2510.08191 section 3), propose operations. It edits nothing and sees one group at a time; what groups agree on
+is for `consolidate`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tfgrpo import library as libraries
+from tfgrpo.errors import RequestRefused
+from tfgrpo.optimizer import Optimizer
+from tfgrpo.prompts import section, shorten
+from tfgrpo.tasks import gather
+from tfgrpo.types import Group, Library, Message, Operation, Refusal, Rollout
+from tfgrpo.usage import CHARACTERS_PER_TOKEN
+
+SHORT: Final = 2_000
+"""Characters up to which a single answer is its own summary."""
+MOST_ROLLOUTS: Final = 10
+"""Rollouts of one group that are contrasted; of more, the best and the worst are taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Critique:
+    """What was learned from one group. `faults` say what went wrong on the way."""
+
+    group: Group
+    lessons: tuple[str, ...] = ()
+    operations: tuple[Operation, ...] = ()
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Critic:
+    """Criticises groups with one optimizer.
+
+    `given` holds the libraries that logged rollouts ran with, by version of the set; `advance` is called with a
+    stage's name as each of its calls ends.
+    """
+
+    optimizer: Optimizer
+    given: Mapping[int, Library]
+    advance: Callable[[str], None]
+
+    async def summaries(self, groups: Sequence[Group]) -> list[Group]:
+        """Return the groups with what can be compared: at most `MOST_ROLLOUTS`, each as its summary."""
+        return await gather(self._summarised(chosen(group)) for group in groups)
+
+    async def lessons(self, groups: Sequence[Group], library: Library) -> list[Critique]:
+        """Contrast each group."""
+        return await gather(self._contrasted(group, library) for group in groups)
+
+    async def proposals(
+        self, critiques: Sequence[Critique], library: Library, rejected: Sequence[Refusal] = ()
+    ) -> list[Critique]:
+        """Propose operations for each group that gave a lesson, all against the same `library`."""
+        return await gather(self._proposed(critique, library, rejected) for critique in critiques)
+
+    async def _summarised(self, group: Group) -> Group:
+        rollouts = await asyncio.gather(*(self._summary(group, rollout) for rollout in group.rollouts))
+        return replace(group, rollouts=tuple(rollouts))
+
+    async def _summary(self, group: Group, rollout: Rollout) -> Rollout:
+        text = transcript(rollout.messages) if rollout.error is None else f"The attempt failed: {rollout.error}"
+        if not is_short(rollout):
+            given = self.given.get(group.version, Library())
+            cut = shorten(text, self.optimizer.reserve * CHARACTERS_PER_TOKEN)
+            parts = [self._task(group), section("library", libraries.lines(given))]
+            parts += [section("rollout", cut, {"reward": reward(rollout)})]
+            parts += _feedback("\n".join(rollout.comments)) + _reference(group)
+            try:
+                text = await self.optimizer.write("summarise", parts)
+            except RequestRefused:
+                # A rollout the optimizer will not read is still evidence: its own head and tail stand in.
+                text = shorten(text, SHORT)
+        self.advance("summarise")
+        return replace(rollout, messages=(Message("assistant", text),))
+
+    async def _contrasted(self, group: Group, library: Library) -> Critique:
+        parts = [self._task(group), section("library", libraries.lines(library))]
+        parts += [
+            section("rollout", rollout.answer, {"number": str(number), "reward": reward(rollout)})
+            for number, rollout in enumerate(group.rollouts, 1)
+        ]
+        comments = [f"rollout {n}: {c}" for n, r in enumerate(group.rollouts, 1) for c in r.comments]
+        parts += _feedback("\n".join(comments)) + _reference(group)
+        try:
+            answer = await self.optimizer.lessons(parts)
+        except RequestRefused as error:
+            return Critique(group, faults=(f"contrast: {error}",))
+        finally:
+            self.advance("contrast")
+        return Critique(group, answer.value.lessons, faults=_named("contrast", answer.faults))
+
+    async def _proposed(self, critique: Critique, library: Library, rejected: Sequence[Refusal]) -> Critique:
+        if not critique.lessons:
+            self.advance("propose")
+            return critique
+        parts = [section("library", libraries.lines(library))]
+        parts += [section("lessons", "\n".join(f"- {lesson}" for lesson in critique.lessons))]
+        if rejected:
+            parts += [section("rejected", "\n".join(map(_rejection, rejected)))]
+        try:
+            answer = await self.optimizer.operations("propose", parts)
+        except RequestRefused as error:
+            return replace(critique, faults=(*critique.faults, f"propose: {error}"))
+        finally:
+            self.advance("propose")
+        operations = tuple(
+            replace(operation, sources=(critique.group.key,))
+            for operation in answer.value
+            if operation.operation != "keep"
+        )
+        faults = (*critique.faults, *_named("propose", answer.faults))
+        return replace(critique, operations=operations, faults=faults)
+
+    def _task(self, group: Group) -> str:
+        text = transcript(group.task.messages)
+        return section("task", shorten(text, self.optimizer.reserve * CHARACTERS_PER_TOKEN // 2))
+
+
+def chosen(group: Group) -> Group:
+    """Return the group with its judged rollouts only, of many the best and the worst, in their order."""
+    judged = [rollout for rollout in group.rollouts if rollout.reward is not None]
+    if len(judged) > MOST_ROLLOUTS:
+        ranks = sorted(range(len(judged)), key=lambda i: judged[i].reward or 0.0)
+        half = MOST_ROLLOUTS // 2
+        kept = sorted({*ranks[:half], *ranks[-half:]})
+        judged = [judged[i] for i in kept]
+    return replace(group, rollouts=tuple(judged))
+
+
+def is_short(rollout: Rollout) -> bool:
+    """Whether a rollout is its own summary: one short answer and nothing else, or a failure."""
+    if rollout.error is not None:
+        return True
+    if len(rollout.messages) != 1:
+        return not rollout.messages
+    (message,) = rollout.messages
+    return not message.tool_calls and len(message.text) <= SHORT
+
+
+def reward(rollout: Rollout) -> str:
+    """Return a rollout's reward as prompts show it."""
+    return str(round(rollout.reward or 0.0, 3))
+
+
+def transcript(messages: Sequence[Message]) -> str:
+    """Return messages as plain text. One message stands alone, several each under its role."""
+    if len(messages) == 1 and not messages[0].tool_calls:
+        return messages[0].text
+    return "\n\n".join(_shown(message) for message in messages)
+
+
+def _shown(message: Message) -> str:
+    name = "result of a tool" if message.role == "tool" else message.role
+    calls = [f"(calls {call.name} with {call.arguments})" for call in message.tool_calls]
+    return "\n".join([f"[{name}]", *([message.text] if message.text else []), *calls])
+
+
+def _feedback(text: str) -> list[str]:
+    return [section("feedback", text)] if text else []
+
+
+def _reference(group: Group) -> list[str]:
+    return [section("reference", group.task.reference)] if group.task.reference is not None else []
+
+
+def _rejection(refusal: Refusal) -> str:
+    operation = refusal.operation
+    named = " ".join([operation.operation, *operation.ids])
+    return f"- {named}: {operation.text or ''} (refused: {refusal.reason})"
+
+
+def _named(stage: str, faults: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{stage}: {fault}" for fault in faults)

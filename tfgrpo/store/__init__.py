@@ -1,0 +1,60 @@
+"""The store: exchanges, labels, sets, runs, behind one object that proxies, trainers and the command line share.
+
+All calls block: on an event loop they belong in a thread. Any of them may raise `StoreError`. The store knows
+nothing of HTTP or models; bodies are kept as raw bytes and read by whoever needs them.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from sqlalchemy import Connection, insert, select
+
+from tfgrpo.store import schema
+from tfgrpo.store.engine import Database
+from tfgrpo.store.labels import Labels as Labels
+from tfgrpo.store.labels import OtherContent as OtherContent
+from tfgrpo.store.runs import Run as Run
+from tfgrpo.store.runs import Runs as Runs
+from tfgrpo.store.sets import Sets as Sets
+from tfgrpo.store.traffic import Attempt as Attempt
+from tfgrpo.store.traffic import Batch as Batch
+from tfgrpo.store.traffic import FoundLink as FoundLink
+from tfgrpo.store.traffic import Traffic as Traffic
+
+
+class Store:
+    """One store, by room. Made by `Store.open`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.traffic = Traffic(database)
+        self.labels = Labels(database)
+        self.sets = Sets(database)
+        self.runs = Runs(database)
+
+    @classmethod
+    def open(cls, url: str, *, migrate: bool = False) -> Store:
+        """Open the store at `url` (`sqlite:///PATH`); with `migrate`, make it or bring it up to date first.
+
+        Raises:
+            StoreError: It cannot be opened, or its schema is not the one this program knows.
+        """
+        return cls(Database(url, migrate=migrate))
+
+    def secret(self) -> bytes:
+        """Return the 32 bytes that exchange ids and arms are keyed with: made once, the same for every worker."""
+
+        def work(connection: Connection) -> str:
+            meta = schema.meta
+            found = connection.execute(select(meta.c.value).where(meta.c.key == "secret")).scalar()
+            if found is None:
+                found = secrets.token_hex(32)
+                connection.execute(insert(meta).values(key="secret", value=found))
+            return str(found)
+
+        return bytes.fromhex(self._database.write(work, durable=True))
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._database.close()

@@ -1,0 +1,104 @@
+"""How the schema came to be: numbered steps, append-only. A step that has been released is never edited.
+
+Each step is a list of statements in the SQL that SQLite and PostgreSQL share; `{blob}` and `{real}` stand for the
+types they name differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy import Connection, inspect, text
+
+from tfgrpo.errors import StoreError
+
+TYPES: Mapping[str, Mapping[str, str]] = {
+    "sqlite": {"blob": "BLOB", "real": "REAL"},
+    "postgresql": {"blob": "BYTEA", "real": "DOUBLE PRECISION"},
+}
+
+STEPS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE exchanges (
+            id VARCHAR PRIMARY KEY, app VARCHAR NOT NULL, "set" VARCHAR, version INTEGER NOT NULL,
+            arm VARCHAR NOT NULL, trajectory VARCHAR NOT NULL, "group" VARCHAR NOT NULL, dialect VARCHAR,
+            method VARCHAR NOT NULL, path TEXT NOT NULL, model VARCHAR, upstream VARCHAR NOT NULL,
+            credential VARCHAR NOT NULL, outcome VARCHAR NOT NULL, status INTEGER,
+            started_at {real} NOT NULL, first_byte_at {real}, ended_at {real} NOT NULL,
+            completion_id VARCHAR, prompt_tokens INTEGER, completion_tokens INTEGER, parent VARCHAR,
+            choices INTEGER NOT NULL, retry BOOLEAN NOT NULL, truncated BOOLEAN NOT NULL, note TEXT NOT NULL)""",
+        "CREATE INDEX exchanges_completion ON exchanges (completion_id) WHERE completion_id IS NOT NULL",
+        "CREATE INDEX exchanges_trajectory ON exchanges (app, trajectory, started_at)",
+        'CREATE INDEX exchanges_set ON exchanges ("set", started_at)',
+        "CREATE INDEX exchanges_started ON exchanges (started_at)",
+        """CREATE TABLE bodies (
+            exchange VARCHAR PRIMARY KEY, request {blob} NOT NULL, response {blob} NOT NULL,
+            request_encoding VARCHAR NOT NULL, response_encoding VARCHAR NOT NULL,
+            response_type VARCHAR NOT NULL, created_at {real} NOT NULL)""",
+        """CREATE TABLE trajectories (
+            app VARCHAR NOT NULL, trajectory VARCHAR NOT NULL, "set" VARCHAR, version INTEGER NOT NULL,
+            arm VARCHAR NOT NULL, probability {real}, revision INTEGER NOT NULL, "group" VARCHAR NOT NULL,
+            model VARCHAR, started_at {real} NOT NULL, PRIMARY KEY (app, trajectory))""",
+        'CREATE INDEX trajectories_set ON trajectories ("set", started_at)',
+        """CREATE TABLE links (
+            key VARCHAR NOT NULL, exchange VARCHAR NOT NULL, app VARCHAR NOT NULL, trajectory VARCHAR NOT NULL,
+            created_at {real} NOT NULL, taken_by VARCHAR, PRIMARY KEY (key, exchange))""",
+        "CREATE INDEX links_exchange ON links (exchange)",
+        """CREATE TABLE labels (
+            app VARCHAR NOT NULL, feedback_id VARCHAR NOT NULL, exchange VARCHAR, trajectory VARCHAR,
+            choice INTEGER NOT NULL, metric VARCHAR NOT NULL, value {real} NOT NULL, source VARCHAR NOT NULL,
+            credential VARCHAR NOT NULL, created_at {real} NOT NULL, comment TEXT, reference TEXT,
+            PRIMARY KEY (app, feedback_id))""",
+        "CREATE INDEX labels_exchange ON labels (exchange)",
+        "CREATE INDEX labels_trajectory ON labels (app, trajectory)",
+        """CREATE TABLE versions (
+            "set" VARCHAR NOT NULL, version INTEGER NOT NULL, library TEXT NOT NULL, status VARCHAR NOT NULL,
+            created_at {real} NOT NULL, parent INTEGER, policy_model VARCHAR, run VARCHAR, note TEXT NOT NULL,
+            PRIMARY KEY ("set", version))""",
+        """CREATE TABLE deployments (
+            "set" VARCHAR NOT NULL, revision INTEGER NOT NULL, live INTEGER, candidate INTEGER,
+            shares TEXT NOT NULL, action VARCHAR NOT NULL, reason TEXT NOT NULL, actor VARCHAR NOT NULL,
+            created_at {real} NOT NULL, effective INTEGER NOT NULL, undone INTEGER, PRIMARY KEY ("set", revision))""",
+        """CREATE TABLE runs (
+            id VARCHAR PRIMARY KEY, "set" VARCHAR NOT NULL, status VARCHAR NOT NULL, arguments TEXT NOT NULL,
+            progress TEXT NOT NULL, result TEXT NOT NULL, started_at {real} NOT NULL, ended_at {real})""",
+        """CREATE TABLE learned_from (
+            run VARCHAR NOT NULL, trajectory VARCHAR NOT NULL, "set" VARCHAR NOT NULL,
+            PRIMARY KEY (run, trajectory))""",
+        'CREATE INDEX learned_from_set ON learned_from ("set")',
+        """CREATE TABLE leases (
+            name VARCHAR PRIMARY KEY, holder VARCHAR NOT NULL, expires_at {real} NOT NULL)""",
+    ),
+)
+
+
+def current(connection: Connection) -> int:
+    """Return how many steps the store has seen; 0 for a new one."""
+    if not inspect(connection).has_table("meta"):
+        return 0
+    value = connection.execute(text("SELECT value FROM meta WHERE key = 'schema'")).scalar()
+    return int(value or 0)
+
+
+def check(connection: Connection) -> None:
+    """Raise StoreError unless the store has exactly the steps this program knows."""
+    found = current(connection)
+    if found > len(STEPS):
+        raise StoreError(f"the store has schema {found}, this program knows {len(STEPS)}: start a newer tfgrpo on it")
+    if found < len(STEPS):
+        raise StoreError(
+            f"the store has schema {found}, this program needs {len(STEPS)}: start tfgrpo-proxy once, it migrates"
+        )
+
+
+def migrate(connection: Connection) -> None:
+    """Take the steps that are missing, in the caller's transaction."""
+    types = TYPES[connection.dialect.name]
+    if not inspect(connection).has_table("meta"):
+        connection.execute(text("CREATE TABLE meta (key VARCHAR PRIMARY KEY, value TEXT NOT NULL)"))
+        connection.execute(text("INSERT INTO meta (key, value) VALUES ('schema', '0')"))
+    for number, statements in enumerate(STEPS, start=1):
+        if number > current(connection):
+            for statement in statements:
+                connection.execute(text(statement.format(**types)))
+            connection.execute(text("UPDATE meta SET value = :number WHERE key = 'schema'"), {"number": str(number)})

@@ -1,0 +1,126 @@
+"""Training runs and what they learned from, and the leases that keep two of a kind from running at once."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import Connection, Row, delete, insert, or_, select, update
+from sqlalchemy.dialects.sqlite import insert as upsert
+
+from tfgrpo.errors import NotFound
+from tfgrpo.store import schema
+from tfgrpo.store.engine import Database
+
+RunStatus = Literal["running", "finished", "stopped", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One training run: what it was asked, how far it is, what came of it."""
+
+    id: str
+    set: str
+    status: RunStatus
+    arguments: Mapping[str, Any]
+    progress: Mapping[str, Any]
+    result: Mapping[str, Any]
+    started_at: float
+    ended_at: float | None
+
+
+class Runs:
+    """The training runs of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def start(self, run_id: str, *, set_name: str, arguments: Mapping[str, Any], started_at: float) -> None:
+        """Record that a run began."""
+        row = {
+            "id": run_id,
+            "set": set_name,
+            "status": "running",
+            "arguments": json.dumps(dict(arguments)),
+            "progress": "{}",
+            "result": "{}",
+            "started_at": started_at,
+        }
+        self._database.write(lambda connection: connection.execute(insert(schema.runs).values(**row)))
+
+    def progress(self, run_id: str, progress: Mapping[str, Any]) -> None:
+        """Record how far a run is."""
+        mine = update(schema.runs).where(schema.runs.c.id == run_id).values(progress=json.dumps(dict(progress)))
+        self._database.write(lambda connection: connection.execute(mine))
+
+    def finish(self, run_id: str, *, status: RunStatus, result: Mapping[str, Any], used: Sequence[str] = ()) -> None:
+        """Record the end of a run; `used` are the trajectories it learned from."""
+        runs = schema.runs
+
+        def work(connection: Connection) -> None:
+            connection.execute(
+                update(runs)
+                .where(runs.c.id == run_id)
+                .values(status=status, result=json.dumps(dict(result)), ended_at=time.time())
+            )
+            set_name = connection.execute(select(runs.c.set).where(runs.c.id == run_id)).scalar_one()
+            if used:
+                rows = [{"run": run_id, "trajectory": one, "set": set_name} for one in dict.fromkeys(used)]
+                connection.execute(insert(schema.learned_from), rows)
+
+        self._database.write(work, durable=True)
+
+    def run(self, run_id: str) -> Run:
+        """Return one run.
+
+        Raises:
+            NotFound: There is none with this id.
+        """
+        query = select(schema.runs).where(schema.runs.c.id == run_id)
+        row = self._database.read(lambda connection: connection.execute(query).one_or_none())
+        if row is None:
+            raise NotFound(f"there is no run {run_id!r}; `tfgrpo runs list` shows those there are")
+        return _run(row)
+
+    def list(self, set_name: str | None = None) -> list[Run]:
+        """Return the runs, of one set or all, the newest first."""
+        query = select(schema.runs).order_by(schema.runs.c.started_at.desc())
+        if set_name is not None:
+            query = query.where(schema.runs.c.set == set_name)
+        return [_run(row) for row in self._database.read(lambda connection: connection.execute(query).all())]
+
+    def used_groups(self, set_name: str) -> set[str]:
+        """Return the trajectories that earlier finished runs of the set learned from."""
+        query = select(schema.learned_from.c.trajectory).where(schema.learned_from.c.set == set_name)
+        return set(self._database.read(lambda connection: connection.execute(query).scalars().all()))
+
+    def acquire(self, name: str, holder: str, ttl: float) -> bool:
+        """Take or renew a lease for `ttl` seconds; False when another holder has it."""
+        leases, now = schema.leases, time.time()
+        free = or_(leases.c.expires_at < now, leases.c.holder == holder)
+        row = {"name": name, "holder": holder, "expires_at": now + ttl}
+        statement = upsert(leases).values(**row)
+        statement = statement.on_conflict_do_update(index_elements=["name"], set_=row, where=free)
+        return self._database.write(lambda connection: connection.execute(statement).rowcount == 1)
+
+    def holder(self, name: str) -> str | None:
+        """Return who holds a lease now."""
+        leases = schema.leases
+        query = select(leases.c.holder).where(leases.c.name == name, leases.c.expires_at >= time.time())
+        return self._database.read(lambda connection: connection.execute(query).scalar())
+
+    def release(self, name: str, holder: str) -> None:
+        """Give a lease back; nothing happens when another holder has it."""
+        leases = schema.leases
+        mine = delete(leases).where(leases.c.name == name, leases.c.holder == holder)
+        self._database.write(lambda connection: connection.execute(mine))
+
+
+def _run(row: Row[Any]) -> Run:
+    values = dict(row._mapping)  # noqa: SLF001 - SQLAlchemy's public name for it
+    for name in ("arguments", "progress", "result"):
+        values[name] = json.loads(values[name])
+    return Run(**values)

@@ -1,0 +1,159 @@
+"""The tables, as queries see them. How they come to be stands in `migrations`; a test holds the two together."""
+
+from __future__ import annotations
+
+from sqlalchemy import Boolean, Column, Float, Integer, LargeBinary, MetaData, String, Table, Text
+
+metadata = MetaData()
+
+meta = Table(
+    "meta",
+    metadata,
+    Column("key", String, primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+exchanges = Table(
+    "exchanges",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("app", String, nullable=False),
+    Column("set", String),
+    Column("version", Integer, nullable=False),
+    Column("arm", String, nullable=False),
+    Column("trajectory", String, nullable=False),
+    Column("group", String, nullable=False),
+    Column("dialect", String),
+    Column("method", String, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("model", String),
+    Column("upstream", String, nullable=False),
+    Column("credential", String, nullable=False),
+    Column("outcome", String, nullable=False),
+    Column("status", Integer),
+    Column("started_at", Float, nullable=False),
+    Column("first_byte_at", Float),
+    Column("ended_at", Float, nullable=False),
+    Column("completion_id", String),
+    Column("prompt_tokens", Integer),
+    Column("completion_tokens", Integer),
+    Column("parent", String),
+    Column("choices", Integer, nullable=False),
+    Column("retry", Boolean, nullable=False),
+    Column("truncated", Boolean, nullable=False),
+    Column("note", Text, nullable=False),
+)
+
+bodies = Table(
+    "bodies",
+    metadata,
+    Column("exchange", String, primary_key=True),
+    Column("request", LargeBinary, nullable=False),
+    Column("response", LargeBinary, nullable=False),
+    Column("request_encoding", String, nullable=False),
+    Column("response_encoding", String, nullable=False),
+    Column("response_type", String, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
+trajectories = Table(
+    "trajectories",
+    metadata,
+    Column("app", String, primary_key=True),
+    Column("trajectory", String, primary_key=True),
+    Column("set", String),
+    Column("version", Integer, nullable=False),
+    Column("arm", String, nullable=False),
+    Column("probability", Float),
+    Column("revision", Integer, nullable=False),
+    Column("group", String, nullable=False),
+    Column("model", String),
+    Column("started_at", Float, nullable=False),
+)
+
+links = Table(
+    "links",
+    metadata,
+    Column("key", String, primary_key=True),
+    Column("exchange", String, primary_key=True),
+    Column("app", String, nullable=False),
+    Column("trajectory", String, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("taken_by", String),
+)
+
+labels = Table(
+    "labels",
+    metadata,
+    Column("app", String, primary_key=True),
+    Column("feedback_id", String, primary_key=True),
+    Column("exchange", String),
+    Column("trajectory", String),
+    Column("choice", Integer, nullable=False),
+    Column("metric", String, nullable=False),
+    Column("value", Float, nullable=False),
+    Column("source", String, nullable=False),
+    Column("credential", String, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("comment", Text),
+    Column("reference", Text),
+)
+
+versions = Table(
+    "versions",
+    metadata,
+    Column("set", String, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("library", Text, nullable=False),
+    Column("status", String, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("parent", Integer),
+    Column("policy_model", String),
+    Column("run", String),
+    Column("note", Text, nullable=False),
+)
+
+deployments = Table(
+    "deployments",
+    metadata,
+    Column("set", String, primary_key=True),
+    Column("revision", Integer, primary_key=True),
+    Column("live", Integer),
+    Column("candidate", Integer),
+    Column("shares", Text, nullable=False),
+    Column("action", String, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("actor", String, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("effective", Integer, nullable=False),
+    Column("undone", Integer),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("set", String, nullable=False),
+    Column("status", String, nullable=False),
+    Column("arguments", Text, nullable=False),
+    Column("progress", Text, nullable=False),
+    Column("result", Text, nullable=False),
+    Column("started_at", Float, nullable=False),
+    Column("ended_at", Float),
+)
+
+learned_from = Table(
+    "learned_from",
+    metadata,
+    Column("run", String, primary_key=True),
+    Column("trajectory", String, primary_key=True),
+    Column("set", String, nullable=False),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("holder", String, nullable=False),
+    Column("expires_at", Float, nullable=False),
+)

@@ -1,0 +1,296 @@
+"""Experience sets: their versions, and which of them live requests get. The history is append-only."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Row, func, insert, select, text, update
+
+from tfgrpo.errors import Conflict, NotFound, UsageError
+from tfgrpo.store import schema
+from tfgrpo.store.engine import Database
+from tfgrpo.types import EMPTY_VERSION, Deployment, Library, Version, VersionStatus
+
+ARMS = ("candidate", "control")
+"""The arms that take a share; what is left over is live."""
+
+
+class Sets:
+    """All experience sets of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def names(self) -> list[str]:
+        """Return the sets that have a version or recorded traffic."""
+        made, seen = schema.versions.c.set, schema.trajectories.c.set
+        query = select(made).union(select(seen).where(seen.is_not(None)))
+        return sorted(self._database.read(lambda connection: connection.execute(query).scalars().all()))
+
+    def versions(self, set_name: str) -> list[Version]:
+        """Return the versions of a set in order; none for a set that has none."""
+        table = schema.versions
+        query = select(table).where(table.c.set == set_name).order_by(table.c.version)
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        return [_version(row) for row in rows]
+
+    def version(self, set_name: str, version: int) -> Version:
+        """Return one version; 0 is the empty library of any set.
+
+        Raises:
+            NotFound: The set has no such version.
+        """
+        return self._database.read(lambda connection: _find(connection, set_name, version))
+
+    def latest(self, set_name: str) -> Version | None:
+        """Return the newest version of a set."""
+        return next(iter(self.versions(set_name)[-1:]), None)
+
+    def add_version(
+        self,
+        set_name: str,
+        library: Library,
+        *,
+        status: VersionStatus,
+        parent: int | None = None,
+        policy_model: str | None = None,
+        run: str | None = None,
+        note: str = "",
+    ) -> Version:
+        """Store a library as the next version of a set and return it.
+
+        Raises:
+            NotFound: `parent` does not exist.
+        """
+
+        def work(connection: Connection) -> Version:
+            if parent is not None:
+                _find(connection, set_name, parent)
+            table = schema.versions
+            newest = connection.execute(select(func.max(table.c.version)).where(table.c.set == set_name)).scalar()
+            made = Version(
+                set=set_name,
+                version=(newest or EMPTY_VERSION) + 1,
+                library=library,
+                status=status,
+                created_at=time.time(),
+                parent=parent,
+                policy_model=policy_model,
+                run=run,
+                note=note,
+            )
+            row = {name: getattr(made, name) for name in made.__slots__} | {"library": _encoded(library)}
+            connection.execute(insert(table).values(**row))
+            _touch(connection)
+            return made
+
+        return self._database.write(work, durable=True)
+
+    def set_status(self, set_name: str, version: int, status: VersionStatus, note: str = "") -> None:
+        """Record what a comparison said of a version.
+
+        Raises:
+            NotFound: The set has no such version.
+        """
+
+        def work(connection: Connection) -> None:
+            _find(connection, set_name, version)
+            table = schema.versions
+            mine = table.c.set == set_name, table.c.version == version
+            connection.execute(update(table).where(*mine).values(status=status, note=note))
+            _touch(connection)
+
+        self._database.write(work, durable=True)
+
+    def next_id(self, set_name: str) -> int:
+        """Return the number of the next experience id: ids are unique within a set, over all its versions."""
+        return max((version.library.next_id for version in self.versions(set_name)), default=1)
+
+    def deployment(self, set_name: str) -> Deployment | None:
+        """Return the current deployment of a set."""
+        return next(iter(self.history(set_name)), None)
+
+    def deployments(self) -> list[Deployment]:
+        """Return the current deployment of every set that has one."""
+        table = schema.deployments
+        newest = select(table.c.set, func.max(table.c.revision).label("revision")).group_by(table.c.set).subquery()
+        query = select(table).join(newest, (table.c.set == newest.c.set) & (table.c.revision == newest.c.revision))
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        return [_deployment(row) for row in rows]
+
+    def history(self, set_name: str) -> list[Deployment]:
+        """Return the deployments of a set, the newest first."""
+        return [_deployment(row) for row in self._database.read(lambda connection: _rows(connection, set_name))]
+
+    def newest_rollback(self, set_name: str) -> int:
+        """Return the revision of the newest rollback of a set; 0 if there was none."""
+        return next((one.revision for one in self.history(set_name) if one.action == "rollback"), 0)
+
+    def deploy(
+        self,
+        set_name: str,
+        *,
+        live: int | None,
+        candidate: int | None = None,
+        shares: Mapping[str, float] | None = None,
+        reason: str,
+        actor: str,
+        if_revision: int | None = None,
+    ) -> Deployment:
+        """Make a new deployment of a set; what is not named is unset.
+
+        Raises:
+            NotFound: The set, or a version, does not exist.
+            UsageError: The shares or the candidate do not fit; `field` names it.
+            Conflict: The current revision is not `if_revision`.
+        """
+        shares = dict(shares or {})
+        _check(live, candidate, shares)
+
+        def work(connection: Connection) -> Deployment:
+            _check_set(connection, set_name)
+            for version in (live, candidate):
+                if version is not None:
+                    _find(connection, set_name, version)
+            revision = _next_revision(connection, set_name, if_revision)
+            made = Deployment(
+                set=set_name,
+                revision=revision,
+                live=live,
+                candidate=candidate,
+                shares=shares,
+                action="deploy",
+                reason=reason,
+                actor=actor,
+                created_at=time.time(),
+                effective=revision,
+            )
+            return _insert(connection, made, undone=None)
+
+        return self._database.write(work, durable=True)
+
+    def rollback(self, set_name: str, *, reason: str, actor: str) -> Deployment:
+        """Restore the newest earlier deployment that was not itself rolled back, as a new entry of the history.
+
+        Raises:
+            NotFound: The set does not exist.
+            Conflict: There is no earlier deployment to go back to.
+        """
+
+        def work(connection: Connection) -> Deployment:
+            _check_set(connection, set_name)
+            rows = _rows(connection, set_name)
+            undone = {row.undone for row in rows} | {rows[0].effective if rows else None}
+            earlier = [
+                row
+                for row in rows
+                if row.action == "deploy" and row.revision not in undone and row.revision < rows[0].effective
+            ]
+            if not earlier:
+                raise Conflict(
+                    f"set {set_name!r} has no earlier deployment to roll back to; to inject nothing, deploy live: null"
+                )
+            restored = earlier[0]
+            made = Deployment(
+                set=set_name,
+                revision=rows[0].revision + 1,
+                live=restored.live,
+                candidate=restored.candidate,
+                shares=json.loads(restored.shares),
+                action="rollback",
+                reason=reason,
+                actor=actor,
+                created_at=time.time(),
+                effective=restored.revision,
+            )
+            return _insert(connection, made, undone=rows[0].effective)
+
+        return self._database.write(work, durable=True)
+
+    def stamp(self) -> int:
+        """Return a number that changes whenever a version, its status or a deployment does."""
+        query = select(schema.meta.c.value).where(schema.meta.c.key == "sets")
+        return int(self._database.read(lambda connection: connection.execute(query).scalar()) or 0)
+
+
+def _check(live: int | None, candidate: int | None, shares: Mapping[str, float]) -> None:
+    for arm, share in shares.items():
+        if arm not in ARMS:
+            raise UsageError(f"shares has no arm {arm!r}; it takes {' and '.join(ARMS)}", field="shares")
+        if not math.isfinite(share) or not 0 <= share <= 1:
+            raise UsageError(f"shares.{arm} is {share}; a share lies in [0, 1]", field=f"shares.{arm}")
+    if sum(shares.values()) > 1:
+        raise UsageError(f"the shares sum to {sum(shares.values()):g}; at most 1 is there", field="shares")
+    if candidate is None and shares.get("candidate", 0) > 0:
+        raise UsageError("shares.candidate is set, but no candidate is", field="candidate")
+    if candidate is not None and candidate == (live or EMPTY_VERSION):
+        raise UsageError(f"candidate {candidate} is the live version; name another", field="candidate")
+
+
+def _check_set(connection: Connection, set_name: str) -> None:
+    for table in (schema.versions, schema.trajectories):
+        if connection.execute(select(table.c.set).where(table.c.set == set_name).limit(1)).first():
+            return
+    raise NotFound(f"there is no set {set_name!r}; `tfgrpo sets list` shows those there are")
+
+
+def _find(connection: Connection, set_name: str, version: int) -> Version:
+    table = schema.versions
+    query = select(table).where(table.c.set == set_name, table.c.version == version)
+    row = connection.execute(query).one_or_none() if 0 <= version < 2**31 else None
+    if row is not None:
+        return _version(row)
+    if version == EMPTY_VERSION:
+        return Version(set_name, EMPTY_VERSION, Library(), "by hand", 0.0, note="the empty library")
+    raise NotFound(f"set {set_name!r} has no version {version}; `tfgrpo sets show {set_name}` lists them")
+
+
+def _next_revision(connection: Connection, set_name: str, expected: int | None) -> int:
+    rows = _rows(connection, set_name)
+    current = rows[0].revision if rows else 0
+    if expected is not None and expected != current:
+        raise Conflict(f"set {set_name!r} is at revision {current}, not {expected}; read it again and decide anew")
+    return current + 1
+
+
+def _rows(connection: Connection, set_name: str) -> list[Row[Any]]:
+    table = schema.deployments
+    query = select(table).where(table.c.set == set_name).order_by(table.c.revision.desc())
+    return list(connection.execute(query).all())
+
+
+def _insert(connection: Connection, made: Deployment, *, undone: int | None) -> Deployment:
+    row = {name: getattr(made, name) for name in made.__slots__} | {"shares": json.dumps(dict(made.shares))}
+    connection.execute(insert(schema.deployments).values(**row, undone=undone))
+    _touch(connection)
+    return made
+
+
+def _touch(connection: Connection) -> None:
+    changed = connection.execute(
+        text("UPDATE meta SET value = CAST(CAST(value AS INTEGER) + 1 AS VARCHAR) WHERE key = 'sets'")
+    )
+    if changed.rowcount == 0:
+        connection.execute(insert(schema.meta).values(key="sets", value="1"))
+
+
+def _encoded(library: Library) -> str:
+    return msgspec.json.encode(library).decode()
+
+
+def _version(row: Row[Any]) -> Version:
+    values = dict(row._mapping)  # noqa: SLF001 - SQLAlchemy's public name for it
+    values["library"] = msgspec.json.decode(values["library"], type=Library)
+    return Version(**values)
+
+
+def _deployment(row: Row[Any]) -> Deployment:
+    values = dict(row._mapping)  # noqa: SLF001 - as above
+    del values["undone"]
+    values["shares"] = json.loads(values["shares"])
+    return Deployment(**values)

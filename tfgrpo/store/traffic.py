@@ -1,0 +1,254 @@
+"""Exchanges, their bodies, the trajectories they belong to and the links between them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import zstandard
+from sqlalchemy import Connection, Row, Select, and_, func, select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from tfgrpo.store import schema
+from tfgrpo.store.engine import Database
+from tfgrpo.types import Assignment, Bodies, Exchange, Link
+
+LEVEL = 3
+"""zstd's default: a third of the size at a cost below that of writing what it saves."""
+
+CHUNK = 500
+"""How many ids one statement names; SQLite's limit of variables is far above it."""
+
+_EXCHANGE = tuple(field.name for field in dataclasses.fields(Exchange))
+_ASSIGNMENT = tuple(field.name for field in dataclasses.fields(Assignment))
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one transaction records. `taken` holds pairs (parent exchange, the exchange that continues it)."""
+
+    exchanges: tuple[tuple[Exchange, Bodies], ...] = ()
+    assignments: tuple[Assignment, ...] = ()
+    links: tuple[Link, ...] = ()
+    taken: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLink:
+    """A link with the assignment of its trajectory; `taken`: another exchange continues it already."""
+
+    link: Link
+    assignment: Assignment
+    taken: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One trajectory as far as forming groups needs it. `mixed`: its exchanges do not share one version."""
+
+    app: str
+    set: str | None
+    trajectory: str
+    group: str
+    model: str | None
+    version: int
+    choices: int
+    mixed: bool
+
+
+class Traffic:
+    """What passed through the proxy. Adding a row that is there already changes nothing."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, batch: Batch) -> None:
+        """Record the batch in one transaction."""
+        compress = zstandard.ZstdCompressor(level=LEVEL).compress
+        exchanges = [_fields(exchange, _EXCHANGE) for exchange, _ in batch.exchanges]
+        bodies = [
+            {
+                "exchange": exchange.id,
+                "request": compress(kept.request),
+                "response": compress(kept.response),
+                "request_encoding": kept.request_encoding,
+                "response_encoding": kept.response_encoding,
+                "response_type": kept.response_type,
+                "created_at": exchange.started_at,
+            }
+            for exchange, kept in batch.exchanges
+        ]
+        assignments = [_fields(assignment, _ASSIGNMENT) for assignment in batch.assignments]
+        links = [_fields(link, ("key", "exchange", "app", "trajectory", "created_at")) for link in batch.links]
+
+        def work(connection: Connection) -> None:
+            for table, rows in (
+                (schema.trajectories, assignments),
+                (schema.links, links),
+                (schema.exchanges, exchanges),
+                (schema.bodies, bodies),
+            ):
+                if rows:
+                    connection.execute(insert(table).on_conflict_do_nothing(), rows)
+            for parent, child in batch.taken:
+                taken = schema.links.c.exchange == parent, schema.links.c.taken_by.is_(None)
+                connection.execute(update(schema.links).where(*taken).values(taken_by=child))
+
+        self._database.write(work)
+
+    def find_links(self, keys: Sequence[str]) -> list[FoundLink]:
+        """Return the links under any of these keys whose trajectory is known, the oldest first."""
+        joined = schema.links.join(
+            schema.trajectories,
+            and_(
+                schema.links.c.app == schema.trajectories.c.app,
+                schema.links.c.trajectory == schema.trajectories.c.trajectory,
+            ),
+        )
+        query = (
+            select(
+                schema.links.c.key,
+                schema.links.c.exchange,
+                schema.links.c.created_at,
+                schema.links.c.taken_by,
+                schema.trajectories,
+            )
+            .select_from(joined)
+            .where(schema.links.c.key.in_(keys))
+            .order_by(schema.links.c.created_at, schema.links.c.exchange)
+        )
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        return [
+            FoundLink(
+                Link(row.key, row.app, row.trajectory, row.exchange, row.created_at),
+                _assignment(row),
+                row.taken_by is not None,
+            )
+            for row in rows
+        ]
+
+    def assignment(self, app: str, trajectory: str) -> Assignment | None:
+        """Return what the trajectory was given at its first request."""
+        table = schema.trajectories
+        query = select(table).where(table.c.app == app, table.c.trajectory == trajectory)
+        row = self._database.read(lambda connection: connection.execute(query).one_or_none())
+        return None if row is None else _assignment(row)
+
+    def exchange(self, exchange_id: str) -> Exchange | None:
+        """Return one exchange."""
+        found = self._exchanges(select(schema.exchanges).where(schema.exchanges.c.id == exchange_id))
+        return found[0] if found else None
+
+    def by_completion(self, completion_id: str) -> list[Exchange]:
+        """Return the exchanges, of any app, whose upstream gave this id; the oldest first."""
+        table = schema.exchanges
+        return self._exchanges(select(table).where(table.c.completion_id == completion_id).order_by(table.c.started_at))
+
+    def trajectory(self, app: str, trajectory: str) -> list[Exchange]:
+        """Return the exchanges of a trajectory in order."""
+        table = schema.exchanges
+        query = select(table).where(table.c.app == app, table.c.trajectory == trajectory)
+        return self._exchanges(query.order_by(table.c.started_at, table.c.id))
+
+    def of_trajectories(self, app: str, trajectories: Sequence[str]) -> dict[str, list[Exchange]]:
+        """Return the exchanges of each of these trajectories of an app, in order."""
+        table = schema.exchanges
+        found: dict[str, list[Exchange]] = defaultdict(list)
+        for some in _chunks(trajectories):
+            query = select(table).where(table.c.app == app, table.c.trajectory.in_(some))
+            for exchange in self._exchanges(query.order_by(table.c.started_at, table.c.id)):
+                found[exchange.trajectory].append(exchange)
+        return found
+
+    def bodies(self, exchange_ids: Sequence[str]) -> dict[str, Bodies]:
+        """Return the bodies of these exchanges; those that are gone are left out."""
+        table = schema.bodies
+        decompress = zstandard.ZstdDecompressor().decompress
+        found: dict[str, Bodies] = {}
+        for some in _chunks(exchange_ids):
+            query = select(table).where(table.c.exchange.in_(some))
+            rows = self._database.read(lambda connection, query=query: connection.execute(query).all())  # type: ignore[misc]
+            for row in rows:
+                found[row.exchange] = Bodies(
+                    decompress(row.request),
+                    decompress(row.response),
+                    row.request_encoding,
+                    row.response_encoding,
+                    row.response_type,
+                )
+        return found
+
+    def page(
+        self,
+        *,
+        limit: int,
+        before: float | None = None,
+        app: str | None = None,
+        set_name: str | None = None,
+        trajectory: str | None = None,
+    ) -> list[Exchange]:
+        """Return exchanges, the newest first; `before` (a start time) turns the page."""
+        table = schema.exchanges
+        query = select(table)
+        for column, value in ((table.c.app, app), (table.c.set, set_name), (table.c.trajectory, trajectory)):
+            if value is not None:
+                query = query.where(column == value)
+        if before is not None:
+            query = query.where(table.c.started_at < before)
+        return self._exchanges(query.order_by(table.c.started_at.desc(), table.c.id.desc()).limit(limit))
+
+    def sets(self) -> list[str]:
+        """Return the names of the sets that traffic was recorded under."""
+        query = select(schema.trajectories.c.set).where(schema.trajectories.c.set.is_not(None)).distinct()
+        return sorted(self._database.read(lambda connection: connection.execute(query).scalars().all()))
+
+    def attempts(self, *, set_name: str | None = None, unnamed: bool = False) -> Iterator[Attempt]:
+        """Yield the trajectories that can be learned from: those of one set, of none (`unnamed`), or all.
+
+        They have a complete exchange of an API that we read, and no truncated one.
+        """
+        table = schema.exchanges
+        complete = table.c.outcome == "complete"
+        query = (
+            select(
+                table.c.app,
+                func.max(table.c.set),
+                table.c.trajectory,
+                func.max(table.c.group),
+                func.max(table.c.model),
+                func.max(table.c.version),
+                func.max(table.c.choices),
+                func.min(table.c.version) != func.max(table.c.version),
+            )
+            .where(complete, table.c.dialect.is_not(None))
+            .group_by(table.c.app, table.c.trajectory)
+            .having(func.max(table.c.truncated) == False)  # noqa: E712 - a column, not a Python bool
+            .order_by(table.c.app, table.c.trajectory)
+        )
+        if set_name is not None:
+            query = query.where(table.c.set == set_name)
+        elif unnamed:
+            query = query.where(table.c.set.is_(None))
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        for row in rows:
+            yield Attempt(*row)
+
+    def _exchanges(self, query: Select[Any]) -> list[Exchange]:
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        return [Exchange(**row._mapping) for row in rows]  # noqa: SLF001 - SQLAlchemy's public name for it
+
+
+def _fields(value: object, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
+
+
+def _assignment(row: Row[Any]) -> Assignment:
+    return Assignment(**{name: row._mapping[name] for name in _ASSIGNMENT})  # noqa: SLF001 - as above
+
+
+def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(ids), CHUNK):
+        yield ids[start : start + CHUNK]

@@ -1,0 +1,167 @@
+"""What calls of models cost: prices, a ledger by stage, and the budget that ends a run before it overspends.
+
+It makes no call. A price that is not known stays unknown; it is never taken for nothing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from tfgrpo.configuration import Model, Price
+from tfgrpo.errors import BudgetExceeded, UsageError
+
+MILLION: Final = 1_000_000
+CHARACTERS_PER_TOKEN: Final = 4
+"""A rough count for an endpoint that gives none, so that a budget in tokens still ends."""
+
+_TABLE: Final = "model_prices_and_context_window_backup.json"
+_PREFIX_OF_HOST: Final = {
+    "api.openai.com": "",
+    "api.anthropic.com": "",
+    "api.deepseek.com": "deepseek/",
+    "api.groq.com": "groq/",
+    "api.mistral.ai": "mistral/",
+    "api.together.xyz": "together_ai/",
+    "api.x.ai": "xai/",
+    "openrouter.ai": "openrouter/",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Calls of one stage. `calls` were paid; `replayed` came from the memo and cost nothing.
+
+    `usd` is None once a call was made whose price is not known.
+    """
+
+    calls: int = 0
+    replayed: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    usd: float | None = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of paid calls, both ways."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.calls + other.calls,
+            self.replayed + other.replayed,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            None if self.usd is None or other.usd is None else self.usd + other.usd,
+        )
+
+
+class Ledger:
+    """Adds up usage by stage, and refuses the next call when the budget is used up.
+
+    Calls in flight finish: a budget can be passed by at most as many calls as run at once.
+    """
+
+    def __init__(self, *, max_usd: float | None = None, max_tokens: int | None = None) -> None:
+        self._max_usd = max_usd
+        self._max_tokens = max_tokens
+        self._stages: dict[str, Usage] = {}
+
+    @property
+    def bounds_money(self) -> bool:
+        """Whether a sum of money was given as a limit."""
+        return self._max_usd is not None
+
+    def check(self) -> None:
+        """Raise BudgetExceeded when nothing more may be spent."""
+        total = self.total()
+        if self._max_tokens is not None and total.tokens >= self._max_tokens:
+            raise BudgetExceeded(
+                f"{total.tokens} of {self._max_tokens} tokens are used up; finished calls are kept: "
+                "run it again with a larger --max-tokens to go on"
+            )
+        if self._max_usd is not None and total.usd is not None and total.usd >= self._max_usd:
+            raise BudgetExceeded(
+                f"${total.usd:.4f} of ${self._max_usd:g} are used up; finished calls are kept: "
+                "run it again with a larger --max-usd to go on"
+            )
+
+    def add(self, stage: str, usage: Usage) -> None:
+        """Count `usage` under `stage`."""
+        self._stages[stage] = self._stages.get(stage, Usage()) + usage
+
+    def stages(self) -> dict[str, Usage]:
+        """Return the usage of each stage, in the order of first use."""
+        return dict(self._stages)
+
+    def total(self) -> Usage:
+        """Return the usage of all stages together."""
+        return sum(self._stages.values(), Usage())
+
+
+def price_of(model: Model) -> Price | None:
+    """Return what `model` costs: its configured price, else the published one, else None.
+
+    A published price counts only where the model is served by its provider: a local server may carry any name.
+    """
+    if model.price is not None or model.model is None:
+        return model.price
+    prefix = "" if model.base_url is None else _PREFIX_OF_HOST.get(urlsplit(model.base_url).hostname or "")
+    return None if prefix is None else _published(prefix + model.model)
+
+
+def require_price(model: Model) -> None:
+    """Raise UsageError when money is to bound a run of a model whose price nobody knows."""
+    if price_of(model) is None:
+        raise UsageError(
+            f"no price is known for {model.model}: give training.*.price {{prompt, completion}} in dollars a "
+            "million tokens, or bound the run with --max-tokens",
+            field="max_usd",
+        )
+
+
+def cost(price: Price | None, prompt_tokens: int, completion_tokens: int) -> float | None:
+    """Return dollars, None when the price is not known."""
+    if price is None:
+        return None
+    return (price.prompt * prompt_tokens + price.completion * completion_tokens) / MILLION
+
+
+def money(usd: float | None) -> str:
+    """Return an amount as people read it."""
+    return "unknown" if usd is None else f"${usd:.4f}"
+
+
+def as_json(usage: Usage) -> dict[str, Any]:
+    """Return usage as the results of runs show it."""
+    return {
+        "calls": usage.calls,
+        "replayed": usage.replayed,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "usd": usage.usd,
+    }
+
+
+def estimated_tokens(characters: int) -> int:
+    """Return roughly how many tokens a text of so many characters has."""
+    return -(-characters // CHARACTERS_PER_TOKEN)
+
+
+def _published(name: str) -> Price | None:
+    # litellm's table is read as a file: importing litellm takes seconds and 200 MB.
+    spec = importlib.util.find_spec("litellm")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    table = Path(spec.submodule_search_locations[0]) / _TABLE
+    if not table.is_file():
+        return None
+    row = json.loads(table.read_text(encoding="utf-8")).get(name, {})
+    prompt, completion = row.get("input_cost_per_token"), row.get("output_cost_per_token")
+    if not isinstance(prompt, int | float) or not isinstance(completion, int | float):
+        return None
+    return Price(prompt=prompt * MILLION, completion=completion * MILLION)
