@@ -39,7 +39,7 @@ types: setup
 	@$(BIN)/mypy
 
 tour: setup
-	@$(BIN)/python -m tests.tour
+	@$(BIN)/python docs/tour.py
 
 # Writes both lock files anew. No index address may stand in them.
 lock: setup

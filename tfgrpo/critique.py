@@ -7,7 +7,6 @@ is for `consolidate`.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -63,7 +62,7 @@ class Critic:
         return await gather(self._proposed(critique, library, rejected) for critique in critiques)
 
     async def _summarised(self, group: Group) -> Group:
-        rollouts = await asyncio.gather(*(self._summary(group, rollout) for rollout in group.rollouts))
+        rollouts = await gather(self._summary(group, rollout) for rollout in group.rollouts)
         return replace(group, rollouts=tuple(rollouts))
 
     async def _summary(self, group: Group, rollout: Rollout) -> Rollout:

@@ -15,13 +15,18 @@ from tfgrpo.types import Experience, Library, Operation, Refusal
 
 BLOCK_START = "<<<tfgrpo experiences"
 BLOCK_END = "<<<end of tfgrpo experiences>>>"
-PREAMBLE = "Lessons from earlier work of this kind. Follow each one where it fits the request at hand:"
 
 _BLOCK = re.compile(
-    r"(?:\n\n)?" + re.escape(BLOCK_START) + r" [^\s<>@]+@\d+ [0-9a-f]{12}>>>\n.*?" + re.escape(BLOCK_END),
-    re.DOTALL,
+    r"(?:\n\n)?"
+    + re.escape(BLOCK_START)
+    # No "<<<" inside: `render` writes none there, a marker without its end cannot swallow what stands between it and a
+    # later block, and a search through many of them stays linear.
+    + r" [^\s<>@]+@\d+ [0-9a-f]{12}>>>\n[^<]*+(?:<(?!<<)[^<]*+)*+"
+    + re.escape(BLOCK_END)
 )
 _SPACE = re.compile(r"\s+")
+_TRIPLE = re.compile(r"<(?=<<)")
+"""Each `<` that two more follow: with a space after them no run of `<` keeps three in a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +84,11 @@ def apply(library: Library, operations: Iterable[Operation], *, limits: Limits |
     return Edit(library, tuple(applied), tuple(refused))
 
 
-def from_texts(texts: Iterable[str], *, parent: Library | None = None, next_id: int | None = None) -> Library:
-    """Return a library of these lessons, in order, as a person wrote them.
-
-    A lesson that stands in `parent` word for word keeps its entry there; the others get fresh ids from `next_id` on
-    (default: the parent's). White space is folded, blank texts and doublets are left out; limits are not applied.
-    """
-    parent = parent or Library()
-    number = parent.next_id if next_id is None else max(next_id, parent.next_id)
-    known = {entry.text: entry for entry in parent.experiences}
-    entries: dict[str, Experience] = {}
-    for text in map(_fold, texts):
-        if not text or text in entries:
-            continue
-        entries[text] = known.get(text) or Experience(f"e{number}", text)
-        number += text not in known
-    return Library(tuple(entries.values()), number)
+def from_texts(texts: Iterable[str], *, next_id: int = 1) -> Library:
+    """Return a library of these lessons, in order. White space is folded, blank texts and doublets are left out."""
+    kept = [text for text in dict.fromkeys(map(_fold, texts)) if text]
+    entries = tuple(Experience(f"e{number}", text) for number, text in enumerate(kept, start=next_id))
+    return Library(entries, next_id + len(kept))
 
 
 def diff(before: Library, after: Library) -> Diff:
@@ -116,18 +110,24 @@ def render(library: Library, *, name: str, version: int) -> str:
     """Return the prompt block of a library: a pure function of its arguments, "" for an empty library.
 
     The block stands between two marker lines that carry `name@version` and a digest of the lessons, so that an
-    echoed block is found by them alone.
+    echoed block is found by them alone. Each lesson is a line as it is: bullets and an introduction make small
+    models (seen with 135M parameters) follow it less.
     """
     if not library.experiences:
         return ""
-    lessons = "\n".join(f"- {_defuse(entry.text)}" for entry in library.experiences)
+    lessons = "\n".join(_defuse(entry.text) for entry in library.experiences)
     digest = hashlib.sha256(lessons.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return f"{BLOCK_START} {name}@{version} {digest}>>>\n{PREAMBLE}\n{lessons}\n{BLOCK_END}"
+    return f"{BLOCK_START} {name}@{version} {digest}>>>\n{lessons}\n{BLOCK_END}"
 
 
 def strip(text: str) -> str:
     """Return `text` without any block that `render` made, and without the blank line that set it apart."""
     return _BLOCK.sub("", text) if BLOCK_START in text else text
+
+
+def spans(text: str) -> tuple[tuple[int, int], ...]:
+    """Return where the blocks that `strip` takes out begin and end, in order."""
+    return tuple(found.span() for found in _BLOCK.finditer(text)) if BLOCK_START in text else ()
 
 
 def lines(library: Library) -> str:
@@ -223,4 +223,4 @@ def _fold(text: str) -> str:
 
 def _defuse(text: str) -> str:
     """Keep a lesson from looking like one of our marker lines, which would end the block early."""
-    return text.replace("<<<", "< < <")
+    return _TRIPLE.sub("< ", text)

@@ -84,7 +84,7 @@ class Llm:
     """One model, with everything that stands between a caller and its answer.
 
     Use as `async with`. After a failure that is not about one request (a wrong key, a dead host) each further call
-    fails at once with the same error.
+    fails at once with the same error. `endpoint` takes the place of the one that follows from `model`.
     """
 
     def __init__(
@@ -95,6 +95,7 @@ class Llm:
         memo: Memo | None = None,
         concurrency: int = 8,
         patience: Patience | None = None,
+        endpoint: Endpoint | None = None,
     ) -> None:
         if not model.model:
             raise UsageError("no model is named: set training.policy.model or training.optimizer.model")
@@ -108,7 +109,7 @@ class Llm:
         self._patience = patience or Patience()
         self._price = price_of(model)
         self._provider = model.provider or ("openai" if model.base_url else "litellm")
-        self._endpoint: Endpoint = Litellm(model) if self._provider == "litellm" else OpenAI(model)
+        self._endpoint = endpoint or (Litellm(model) if self._provider == "litellm" else OpenAI(model))
         self._refused: set[str] = set()
         self._broken: ModelError | None = None
 

@@ -21,6 +21,7 @@ T = TypeVar("T")
 JSON: TypeAlias = dict[str, Any]
 
 UNREADABLE: Final = "the answer holds no JSON object of the form asked for"
+CUT: Final = "the answer ends before its JSON does"
 
 _PLACEHOLDER: Final = re.compile(r"[\s.…]*")
 _ID: Final = re.compile(r"\[?\s*(?:id[:= ]*)?([^\s\[\]]+)\s*\]?")
@@ -128,7 +129,8 @@ class Optimizer:
 def read_lessons(text: str) -> Answer[Lessons] | None:
     """Return the last contrast that stands in `text`, None when there is none. Never raises."""
     found: Answer[Lessons] | None = None
-    for value in parsing.values(text):
+    for one in parsing.find(text):
+        value = one.value
         if not isinstance(value, dict) or not isinstance(value.get("lessons"), list | str):
             continue
         raw = value["lessons"] if isinstance(value["lessons"], list) else [value["lessons"]]
@@ -138,7 +140,8 @@ def read_lessons(text: str) -> Answer[Lessons] | None:
         faults = [f"lesson {i + 1} is not a text" for i, item in enumerate(raw) if not isinstance(item, str)]
         analysis = value.get("analysis")
         clean = tuple(dict.fromkeys(" ".join(item.split()) for item in texts))
-        found = Answer(Lessons(analysis if isinstance(analysis, str) else "", clean), tuple(faults))
+        lessons = Lessons(analysis if isinstance(analysis, str) else "", clean)
+        found = Answer(lessons, (*faults, *([CUT] if one.cut else [])))
     return found
 
 
@@ -147,16 +150,20 @@ def read_operations(text: str) -> Answer[tuple[Operation, ...]] | None:
 
     Accepted: the object asked for, the bare list, and single operations one after the other.
     """
-    found: list[Any] | None = None
+    rows: list[Any] | None = None
     single: list[Any] = []
-    for value in parsing.values(text):
-        rows = value.get("operations") if isinstance(value, dict) else value
-        if isinstance(value, dict) and isinstance(value.get("operation"), str):
-            single.append(value)
-        elif isinstance(rows, list) and (_is_answer(rows) or (found is None and isinstance(value, dict))):
-            found = rows
-    rows = single if found is None and single else found
-    return None if rows is None else _operations([row for row in rows if not _is_echo(row)])
+    cut = False
+    for one in parsing.find(text):
+        listed = one.value.get("operations") if isinstance(one.value, dict) else one.value
+        if isinstance(one.value, dict) and isinstance(one.value.get("operation"), str):
+            single.append(one.value)
+            cut |= one.cut
+        elif isinstance(listed, list) and (_is_answer(listed) or (rows is None and isinstance(one.value, dict))):
+            rows, cut = listed, one.cut
+    if rows is None and not single:
+        return None
+    answer = _operations([row for row in (single if rows is None else rows) if not _is_echo(row)])
+    return Answer(answer.value, (*answer.faults, CUT)) if cut else answer
 
 
 class _Row(BaseModel):
@@ -183,7 +190,9 @@ class _Row(BaseModel):
         if isinstance(value, str):
             value = [part for part in value.split(",") if part.strip()]
         items = value if isinstance(value, list | tuple) else [value]
-        return tuple(dict.fromkeys(_id(item) if isinstance(item, str | int) else item for item in items))
+        if not all(isinstance(item, str | int) for item in items):
+            return value
+        return tuple(dict.fromkeys(_id(item) for item in items))
 
     @field_validator("why", mode="before")
     @classmethod
@@ -218,11 +227,9 @@ def _is_answer(rows: list[Any]) -> bool:
 
 
 def _is_echo(row: Any) -> bool:
-    """Whether a row is the form of the prompt and no answer: its texts are dots."""
-    if not isinstance(row, dict):
-        return False
-    texts = [row[key] for key in ("why", "text") if isinstance(row.get(key), str)]
-    return bool(texts) and all(_PLACEHOLDER.fullmatch(text) for text in texts) and row.get("text") is not None
+    """Whether a row is the form of the prompt and no answer: its text is dots."""
+    text = row.get("text") if isinstance(row, dict) else None
+    return isinstance(text, str) and bool(text) and _PLACEHOLDER.fullmatch(text) is not None
 
 
 def _checked(answer: Answer[T] | None, check: Callable[[T], Sequence[str]]) -> Answer[T] | None:
@@ -237,7 +244,8 @@ def _repair(text: str, faults: Sequence[str]) -> list[JSON]:
         {"role": "assistant", "content": text},
         {
             "role": "user",
-            "content": f"That answer cannot be used as it is:\n{said}\nSend the whole answer again, corrected, as JSON only.",
+            "content": f"That answer cannot be used as it is:\n{said}\n"
+            "Send the whole answer again, corrected, as JSON only.",
         },
     ]
 

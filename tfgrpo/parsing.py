@@ -2,13 +2,14 @@ r"""JSON as language models write it, read without losing what can be read.
 
 Found and repaired: fences, words before and after, reasoning in <think> tags, trailing commas, answers cut at their
 end, single quotes, raw line breaks and unescaped quotes inside texts, and LaTeX with single backslashes (`\frac` is
-a fraction, never a form feed). `values` never raises. The module does not know what the values mean.
+a fraction, never a form feed). `find` never raises. The module does not know what the values mean.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 _MOST_CHARACTERS: Final = 400_000
@@ -41,10 +42,17 @@ class _Unreadable(Exception):  # noqa: N818 - control flow of this module only
     """What stands here is no JSON, however kindly read."""
 
 
-def values(text: str) -> list[Any]:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One object or array. `cut` says that the text ended before it did: more may have been meant."""
+
+    value: Any
+    cut: bool
+
+
+def find(text: str) -> list[Found]:
     """Return every JSON object and array that stands in `text` at its outermost level, in order."""
-    text = without_thoughts(text)[:_MOST_CHARACTERS]
-    return list(_values(text))
+    return list(_found(without_thoughts(text)[:_MOST_CHARACTERS]))
 
 
 def without_thoughts(text: str) -> str:
@@ -54,7 +62,7 @@ def without_thoughts(text: str) -> str:
     return text[ends[-1].end() :] if ends else text
 
 
-def _values(text: str) -> Iterator[Any]:
+def _found(text: str) -> Iterator[Found]:
     position = 0
     for _ in range(_MOST_ATTEMPTS):
         starts = [at for at in (text.find("{", position), text.find("[", position)) if at >= 0]
@@ -67,7 +75,7 @@ def _values(text: str) -> Iterator[Any]:
             position = min(starts) + 1
         else:
             position = reader.position
-            yield value
+            yield Found(value, reader.cut)
 
 
 class _Reader:
@@ -76,12 +84,14 @@ class _Reader:
     def __init__(self, text: str, position: int) -> None:
         self._text = text
         self.position = position
+        self.cut = False
 
     def value(self, depth: int) -> Any:
         if depth > _DEEPEST:
             raise _Unreadable
         match self._next():
             case "":
+                self.cut = True
                 return _MISSING
             case "{":
                 return self._object(depth)
@@ -98,6 +108,7 @@ class _Reader:
         while True:
             head = self._next()
             if head in ("", "}"):
+                self.cut |= not head
                 self.position += len(head)
                 return result
             if head == ",":
@@ -119,6 +130,7 @@ class _Reader:
         while True:
             head = self._next()
             if head in ("", "]"):
+                self.cut |= not head
                 self.position += len(head)
                 return result
             if head == ",":
@@ -172,6 +184,7 @@ class _Reader:
                 parts.append(character)
                 at += 1
         self.position = len(text)
+        self.cut = True
         return _MISSING
 
     def _closes(self, at: int) -> bool:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Final
 
 from tfgrpo import library
 from tfgrpo.types import Label, Message, Request, Response
@@ -22,15 +23,22 @@ EPSILON = 1e-9
 MOST_KEYS = 64
 """How many link keys of one request are looked up; a conversation of more turns is found by its newest."""
 
-IGNORED_BY_DEFAULT: tuple[str, ...] = (
-    r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b",  # UUID
-    r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?\b",  # ISO date, time
-    r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? \d{1,2} [A-Z][a-z]{2,8} \d{4}\b",  # Mon, 02 Dec 2026
-    r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* \d{1,2}, \d{4}\b",  # December 2, 2026
-    r"\b\d{1,2}:\d{2}:\d{2}(?: ?[AaPp][Mm])?\b",  # time of day with seconds
-    r"\b1[5-9]\d{8}(?:\d{3})?\b",  # epoch seconds or milliseconds, 2017 to 2033
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
+IGNORED_BY_DEFAULT: Final = (
+    r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b",
+    r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?Z| ?[+-]\d{2}:?\d{2})?)?\b",
+    rf"\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*\.?,? )?{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}\b",
+    rf"\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*\.?,? )?\d{{1,2}}\.? {_MONTH},? \d{{4}}\b",
+    r"\b\d{1,2}[./]\d{1,2}[./]\d{4}\b",
+    r"\b\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?[AaPp]\.?[Mm]\b\.?)?",
+    r"\b1\d{9}(?:\d{3})?(?:\.\d+)?\b",
 )
-"""What changes from request to request though the task is the same. Not all numbers: order 12 is not order 13."""
+"""UUIDs, dates, times and epoch stamps: what changes though the task is the same. Not all numbers: "order 12" is not
+"order 13". Each of them needs a digit, so a text without one is not searched."""
+
+
+_NEED_A_DIGIT: Final = frozenset(IGNORED_BY_DEFAULT)
+_DIGIT: Final = re.compile(r"\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +96,7 @@ def request_keys(within: str, request: Request) -> tuple[str, ...]:
 
 def answer_keys(within: str, request: Request, response: Response) -> tuple[str, ...]:
     """Return the keys under which a later request finds this exchange: its id, its tool calls, its chain."""
-    keys = [_key(within, "id", response.id)] if response.id else []
+    keys = [_key(within, "id", response.id)] if response.id and response.resumable else []
     chain = _chain(within, request.messages)
     end = chain[-1] if chain else _seed(within)
     for choice in response.choices:
@@ -210,8 +218,10 @@ def _same(left: Sequence[Message], right: Sequence[Message]) -> bool:
 
 
 def _blank(text: str, ignore: Sequence[re.Pattern[str]]) -> str:
+    digits = _DIGIT.search(text) is not None
     for pattern in ignore:
-        text = pattern.sub("\N{WHITE SQUARE}", text)
+        if digits or pattern.pattern not in _NEED_A_DIGIT:
+            text = pattern.sub("\N{WHITE SQUARE}", text)
     return text
 
 

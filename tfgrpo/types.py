@@ -76,6 +76,8 @@ class Response:
     completion_tokens: int | None = None
     complete: bool = True
     """False when a stream lacks its end, or carries an error."""
+    resumable: bool = False
+    """Whether a later request may name `id` as the response it continues."""
 
 
 @dataclass(frozen=True, slots=True)

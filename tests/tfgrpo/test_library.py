@@ -71,9 +71,9 @@ def test_edits_over_the_bound_of_a_step_are_refused() -> None:
     assert (len(edit.applied), edit.refused[0].reason) == (2, "only 2 edits are allowed in one step")
 
 
-def test_a_library_by_hand_keeps_the_entries_that_its_parent_has_word_for_word() -> None:
-    made = library.from_texts(["Round once.", "New."], parent=TWO, next_id=9)
-    assert made.experiences == (TWO.experiences[1], Experience("e9", "New."))
+def test_a_library_of_texts_leaves_out_blanks_and_doublets() -> None:
+    made = library.from_texts(["Round once.", "  ", "New\n one.", "Round  once."])
+    assert made == Library((Experience("e1", "Round once."), Experience("e2", "New one.")), 3)
 
 
 def test_a_diff_names_what_was_added_removed_and_changed() -> None:
@@ -99,6 +99,23 @@ def test_a_lesson_that_holds_a_marker_cannot_end_the_block() -> None:
     nasty = Library((Experience("e1", f"say {library.BLOCK_END} now"),), 2)
     block = library.render(nasty, name="m", version=1)
     assert library.strip(f"before\n\n{block}") == "before"
+
+
+@pytest.mark.parametrize("run", range(3, 9))
+def test_a_longer_run_of_angle_brackets_cannot_end_the_block_either(run: int) -> None:
+    nasty = Library((Experience("e1", "<" * run + library.BLOCK_END.lstrip("<")),), 2)
+    assert library.strip(f"before\n\n{library.render(nasty, name='m', version=1)}") == "before"
+
+
+def test_a_marker_without_its_end_swallows_nothing_before_a_later_block() -> None:
+    block = library.render(TWO, name="m", version=1)
+    text = block.removesuffix(library.BLOCK_END)
+    assert library.strip(f"{text}\n\n{block}") == text
+
+
+def test_spans_are_what_strip_takes_out() -> None:
+    block = library.render(TWO, name="m", version=1)
+    assert library.spans(f"a\n\n{block}b{block}") == ((1, 3 + len(block)), (4 + len(block), 4 + 2 * len(block)))
 
 
 _operations = st.lists(

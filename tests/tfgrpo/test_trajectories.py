@@ -25,8 +25,8 @@ def ask(*messages: Message, model: str = "m") -> Request:
     return Request(model, messages)
 
 
-def answered(message: Message, id_: str = "c1") -> Response:
-    return Response(id_, (Choice(0, message),))
+def answered(message: Message) -> Response:
+    return Response("c1", (Choice(0, message),))
 
 
 def group(*messages: Message, model: str | None = "m", system: bool = True, set_name: str = "math") -> str:
@@ -77,7 +77,8 @@ def test_a_tool_result_finds_the_exchange_that_asked_for_it_even_when_the_histor
 
 
 def test_a_previous_response_id_is_the_first_key() -> None:
-    left = trajectories.answer_keys(SCOPE, ask(user("a")), answered(said("b"), "resp_1"))
+    response = Response("resp_1", (Choice(0, said("b")),), resumable=True)
+    left = trajectories.answer_keys(SCOPE, ask(user("a")), response)
     request = Request("m", (user("c"),), previous_response_id="resp_1")
     assert trajectories.request_keys(SCOPE, request)[0] in left
 

@@ -92,9 +92,9 @@ class Runs:
             query = query.where(schema.runs.c.set == set_name)
         return [_run(row) for row in self._database.read(lambda connection: connection.execute(query).all())]
 
-    def used_groups(self, set_name: str) -> set[str]:
-        """Return the trajectories that earlier finished runs of the set learned from."""
-        query = select(schema.learned_from.c.trajectory).where(schema.learned_from.c.set == set_name)
+    def learned_from(self, run_ids: Sequence[str]) -> set[str]:
+        """Return the trajectories that these runs learned from."""
+        query = select(schema.learned_from.c.trajectory).where(schema.learned_from.c.run.in_(run_ids))
         return set(self._database.read(lambda connection: connection.execute(query).scalars().all()))
 
     def acquire(self, name: str, holder: str, ttl: float) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -34,10 +34,7 @@ class Sets:
 
     def versions(self, set_name: str) -> list[Version]:
         """Return the versions of a set in order; none for a set that has none."""
-        table = schema.versions
-        query = select(table).where(table.c.set == set_name).order_by(table.c.version)
-        rows = self._database.read(lambda connection: connection.execute(query).all())
-        return [_version(row) for row in rows]
+        return self._database.read(lambda connection: _versions(connection, set_name))
 
     def version(self, set_name: str, version: int) -> Version:
         """Return one version; 0 is the empty library of any set.
@@ -47,6 +44,17 @@ class Sets:
         """
         return self._database.read(lambda connection: _find(connection, set_name, version))
 
+    def lineage(self, set_name: str, version: int) -> list[Version]:
+        """Return a version and the versions it was made from, itself first.
+
+        Raises:
+            NotFound: The set has no such version.
+        """
+        line = [self.version(set_name, version)]
+        while line[-1].parent:
+            line.append(self.version(set_name, line[-1].parent))
+        return line
+
     def latest(self, set_name: str) -> Version | None:
         """Return the newest version of a set."""
         return next(iter(self.versions(set_name)[-1:]), None)
@@ -54,7 +62,7 @@ class Sets:
     def add_version(
         self,
         set_name: str,
-        library: Library,
+        library: Library | Callable[[Sequence[Version]], Library],
         *,
         status: VersionStatus,
         parent: int | None = None,
@@ -64,6 +72,8 @@ class Sets:
     ) -> Version:
         """Store a library as the next version of a set and return it.
 
+        A function is called with the versions so far, in the same transaction: so fresh ids are given once.
+
         Raises:
             NotFound: `parent` does not exist.
         """
@@ -71,12 +81,12 @@ class Sets:
         def work(connection: Connection) -> Version:
             if parent is not None:
                 _find(connection, set_name, parent)
-            table = schema.versions
-            newest = connection.execute(select(func.max(table.c.version)).where(table.c.set == set_name)).scalar()
+            versions = _versions(connection, set_name)
+            kept = library(versions) if callable(library) else library
             made = Version(
                 set=set_name,
-                version=(newest or EMPTY_VERSION) + 1,
-                library=library,
+                version=max((one.version for one in versions), default=EMPTY_VERSION) + 1,
+                library=kept,
                 status=status,
                 created_at=time.time(),
                 parent=parent,
@@ -84,8 +94,8 @@ class Sets:
                 run=run,
                 note=note,
             )
-            row = {name: getattr(made, name) for name in made.__slots__} | {"library": _encoded(library)}
-            connection.execute(insert(table).values(**row))
+            row = {name: getattr(made, name) for name in made.__slots__} | {"library": _encoded(kept)}
+            connection.execute(insert(schema.versions).values(**row))
             _touch(connection)
             return made
 
@@ -237,6 +247,12 @@ def _check_set(connection: Connection, set_name: str) -> None:
         if connection.execute(select(table.c.set).where(table.c.set == set_name).limit(1)).first():
             return
     raise NotFound(f"there is no set {set_name!r}; `tfgrpo sets list` shows those there are")
+
+
+def _versions(connection: Connection, set_name: str) -> list[Version]:
+    table = schema.versions
+    query = select(table).where(table.c.set == set_name).order_by(table.c.version)
+    return [_version(row) for row in connection.execute(query)]
 
 
 def _find(connection: Connection, set_name: str, version: int) -> Version:

@@ -17,8 +17,8 @@ def test_a_run_is_known_from_its_start_to_its_result(store: Store) -> None:
         {"calls": 3},
         {"version": 1},
     )
-    assert store.runs.used_groups("math") == {"t-1"}
-    assert store.runs.used_groups("other") == set()
+    assert store.runs.learned_from(["r1"]) == {"t-1"}
+    assert store.runs.learned_from(["other"]) == set()
 
 
 def test_an_unknown_run_is_not_found(store: Store) -> None:

@@ -43,6 +43,13 @@ def test_a_parent_must_exist(store: Store) -> None:
         store.sets.add_version("math", Library(), status="by hand", parent=3)
 
 
+def test_the_lineage_of_a_version_goes_back_to_the_first(math_set: Store) -> None:
+    math_set.sets.add_version("math", Library(), status="unproven", parent=2)
+    math_set.sets.add_version("math", Library(), status="unproven", parent=4)
+    assert [version.version for version in math_set.sets.lineage("math", 5)] == [5, 4, 2]
+    assert [version.version for version in math_set.sets.lineage("math", 0)] == [0]
+
+
 def test_experience_ids_go_on_over_all_versions_of_a_set(math_set: Store) -> None:
     math_set.sets.add_version("math", Library((), next_id=7), status="by hand")
     assert math_set.sets.next_id("math") == 7

@@ -1,0 +1,33 @@
+"""Graders as a user would write them."""
+
+from __future__ import annotations
+
+from tfgrpo.types import Rollout, Task
+
+
+def half(answer: str) -> float:
+    return 0.5 if answer else 0.0
+
+
+def strict(answer: str, reference: str) -> bool:
+    return answer == reference
+
+
+def told(answer: str, reference: str | None, *, task: Task, trajectory: Rollout) -> tuple[float, str]:
+    return 1.0, f"{answer} {reference} {task.key} {trajectory.trajectory}"
+
+
+def strange(answer: str, weather: str) -> float:
+    return float(len(answer) > len(weather))
+
+
+def too_much(answer: str) -> float:
+    return 7.0 + len(answer)
+
+
+def failing(answer: str) -> float:
+    return 1.0 / (len(answer) * 0)
+
+
+async def later(answer: str) -> float:
+    return float(len(answer))

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.tfgrpo.scripted import JSON, Reply, sections, serving
+from tfgrpo.consolidate import Consolidation, consolidate, trace
+from tfgrpo.library import Limits
+from tfgrpo.llm import Llm
+from tfgrpo.optimizer import Optimizer
+from tfgrpo.types import Experience, Library, Operation
+from tfgrpo.usage import Ledger
+
+LIBRARY = Library((Experience("e1", "Check units."), Experience("e2", "Guess early.")), 3)
+PROPOSALS = (
+    Operation("add", (), "Convert lengths to metres first.", "w", ("g1",)),
+    Operation("add", (), "First convert lengths to metres.", "w", ("g2",)),
+    Operation("delete", ("e2",), None, "w", ("g3",)),
+)
+
+
+def answer(*rows: dict[str, Any]) -> str:
+    return json.dumps({"operations": [{"why": "w", "ids": [], "text": None, **row} for row in rows]})
+
+
+async def consolidated(
+    *replies: Reply, proposals: tuple[Operation, ...] = PROPOSALS
+) -> tuple[Consolidation, list[JSON]]:
+    left = list(replies)
+    async with serving(lambda _: left.pop(0)) as endpoint, Llm(endpoint.model(), ledger=Ledger()) as llm:
+        result = await consolidate(Optimizer(llm), LIBRARY, proposals, Limits(words=6))
+    return result, endpoint.requests
+
+
+async def test_no_proposal_is_no_call() -> None:
+    result, requests = await consolidated(proposals=())
+    assert (result.edit.library, requests) == (LIBRARY, [])
+
+
+async def test_one_call_sees_every_proposal_as_json_lines() -> None:
+    _, (request,) = await consolidated(answer())
+    said = sections(request).partition("<operations>\n")[2].partition("\n</operations>")[0]
+    assert [json.loads(line)["operation"] for line in said.splitlines()] == ["add", "add", "delete"]
+
+
+async def test_the_answer_is_applied_to_the_library() -> None:
+    result, _ = await consolidated(answer({"operation": "add", "text": "Convert first."}))
+    assert result.edit.library.experiences[-1].text == "Convert first."
+
+
+async def test_an_experience_remembers_the_groups_of_the_proposals_that_say_it() -> None:
+    result, _ = await consolidated(answer({"operation": "add", "text": "Convert lengths to metres first."}))
+    assert result.edit.library.experiences[-1].sources == ("g1", "g2")
+
+
+def test_an_operation_on_an_entry_rests_on_the_proposals_that_name_it() -> None:
+    assert trace(Operation("delete", ("e2",)), PROPOSALS).sources == ("g3",)
+
+
+def test_an_operation_that_no_proposal_resembles_rests_on_all_groups() -> None:
+    assert trace(Operation("add", (), "Something else."), PROPOSALS).sources == ("g1", "g2", "g3")
+
+
+async def test_what_cannot_be_applied_is_shown_and_repaired() -> None:
+    long = answer({"operation": "add", "text": "one two three four five six seven"})
+    result, requests = await consolidated(long, answer({"operation": "add", "text": "Convert first."}))
+    assert "7 words, 6 are allowed" in requests[1]["messages"][3]["content"]
+    assert len(result.edit.applied) == 1
+
+
+async def test_what_still_cannot_be_applied_is_refused_with_its_reason() -> None:
+    wrong = answer({"operation": "update", "ids": ["e7"], "text": "x"}, {"operation": "delete", "ids": ["e2"]})
+    result, _ = await consolidated(wrong, wrong)
+    assert [one.reason for one in result.edit.refused] == ["no entry has the id e7"]
+    assert [one.operation for one in result.edit.applied] == ["delete"]
+    assert result.faults == ()
+
+
+async def test_an_answer_that_stays_unreadable_changes_nothing_and_is_told() -> None:
+    result, _ = await consolidated("?", "?", "?", "?")
+    assert (result.edit.library, len(result.faults)) == (LIBRARY, 1)

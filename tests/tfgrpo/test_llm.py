@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import asyncio
+import pickle
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tfgrpo.scripted import JSON, Endpoint, Reply, completion, refusal, serving
+from tfgrpo.configuration import Model, Price
+from tfgrpo.errors import BudgetExceeded, ModelError, RequestRefused, UsageError
+from tfgrpo.llm import Llm, Patience
+from tfgrpo.memo import Memo
+from tfgrpo.usage import Ledger, price_of
+
+QUICK = Patience(attempts=4, wait=0.001)
+HELLO = [{"role": "user", "content": "hello"}]
+
+
+@pytest.fixture
+def memo(tmp_path: Path) -> Iterator[Memo]:
+    made = Memo(tmp_path / "memo")
+    yield made
+    made.close()
+
+
+def llm(model: Model, **settings: Any) -> Llm:
+    return Llm(model, **{"ledger": Ledger(), "patience": QUICK, **settings})
+
+
+async def test_the_answer_comes_with_its_tokens() -> None:
+    async with serving(lambda _: "hi") as endpoint, llm(endpoint.model()) as model:
+        answer = await model.complete(HELLO, stage="s")
+    assert (answer.text, answer.prompt_tokens, answer.completion_tokens) == ("hi", 10, 5)
+
+
+async def test_the_key_goes_into_the_header() -> None:
+    async with serving(lambda _: "hi") as endpoint, llm(endpoint.model(api_key="k-1")) as model:
+        await model.complete(HELLO, stage="s")
+    assert endpoint.headers[0]["Authorization"] == "Bearer k-1"
+
+
+async def test_a_finished_call_is_not_made_again(memo: Memo) -> None:
+    async with serving(lambda _: "hi") as endpoint:
+        for _ in range(2):
+            async with llm(endpoint.model(), memo=memo) as model:
+                answer = await model.complete(HELLO, stage="s", temperature=0.5, seed=1)
+    assert (len(endpoint.requests), answer.text, answer.replayed) == (1, "hi", True)
+
+
+async def test_another_sample_is_another_call(memo: Memo) -> None:
+    async with serving(lambda _: "hi") as endpoint, llm(endpoint.model(), memo=memo) as model:
+        for sample in range(3):
+            await model.complete(HELLO, stage="s", sample=sample)
+    assert len(endpoint.requests) == 3
+
+
+async def test_another_model_is_another_call(memo: Memo) -> None:
+    async with serving(lambda _: "hi") as endpoint:
+        for name in ("a", "b"):
+            async with llm(endpoint.model(name), memo=memo) as model:
+                await model.complete(HELLO, stage="s")
+    assert len(endpoint.requests) == 2
+
+
+async def test_a_replay_costs_nothing_and_is_counted_apart(memo: Memo) -> None:
+    ledger = Ledger()
+    async with serving(lambda _: "hi") as endpoint, llm(endpoint.model(), memo=memo, ledger=ledger) as model:
+        await model.complete(HELLO, stage="s")
+        await model.complete(HELLO, stage="s")
+    total = ledger.total()
+    assert (total.calls, total.replayed, total.tokens) == (1, 1, 15)
+
+
+async def test_the_memo_holds_no_key(memo: Memo) -> None:
+    async with serving(lambda _: "hi") as endpoint, llm(endpoint.model(api_key="k-secret"), memo=memo) as model:
+        await model.complete(HELLO, stage="s")
+    files = [path.read_bytes() for path in memo.directory.rglob("*") if path.is_file()]
+    assert not any(b"k-secret" in content for content in files)
+
+
+async def test_the_memo_never_unpickles(memo: Memo, tmp_path: Path) -> None:
+    await memo.put("key", "text")
+    bomb = pickle.dumps(Bomb(tmp_path / "exploded"))
+    with sqlite3.connect(memo.directory / "cache.db") as database:
+        database.execute("UPDATE Cache SET mode = 4, value = ?", (bomb,))
+    database.close()
+    assert (await memo.get("key"), (tmp_path / "exploded").exists()) == (None, False)
+
+
+class Bomb:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self._path,)
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 503])
+async def test_a_passing_failure_is_tried_again(status: int) -> None:
+    replies: list[Reply] = [refusal(status, "later"), "hi"]
+    async with serving(lambda _: replies.pop(0)) as endpoint, llm(endpoint.model()) as model:
+        assert (await model.complete(HELLO, stage="s")).text == "hi"
+
+
+async def test_the_time_that_retry_after_asks_for_is_waited() -> None:
+    replies: list[Reply] = [refusal(429, "later", retry_after="0.2"), "hi"]
+    async with serving(lambda _: replies.pop(0)) as endpoint, llm(endpoint.model()) as model:
+        before = asyncio.get_running_loop().time()
+        await model.complete(HELLO, stage="s")
+        assert asyncio.get_running_loop().time() - before >= 0.2
+
+
+async def test_retries_end() -> None:
+    async with serving(lambda _: refusal(503, "down")) as endpoint, llm(endpoint.model()) as model:
+        with pytest.raises(ModelError, match="503"):
+            await model.complete(HELLO, stage="s")
+    assert len(endpoint.requests) == 4
+
+
+async def test_a_wrong_key_fails_at_once_and_ends_all_further_calls() -> None:
+    async with serving(lambda _: refusal(401, "bad key k-1")) as endpoint, llm(endpoint.model(api_key="k-1")) as model:
+        for _ in range(2):
+            with pytest.raises(ModelError, match="api_key") as caught:
+                await model.complete(HELLO, stage="s")
+    assert (len(endpoint.requests), "k-1" in str(caught.value)) == (1, False)
+
+
+async def test_a_refused_request_leaves_the_others_alone() -> None:
+    def reply(request: JSON) -> Reply:
+        return refusal(400, "too long") if len(request["messages"][0]["content"]) > 10 else "hi"
+
+    async with serving(reply) as endpoint, llm(endpoint.model()) as model:
+        with pytest.raises(RequestRefused):
+            await model.complete([{"role": "user", "content": "x" * 11}], stage="s")
+        assert (await model.complete(HELLO, stage="s")).text == "hi"
+
+
+@pytest.mark.parametrize("refused", ["response_format", "seed", "temperature"])
+async def test_a_member_that_the_endpoint_refuses_is_left_out_from_then_on(refused: str) -> None:
+    def reply(request: JSON) -> Reply:
+        return refusal(400, "not supported", refused) if refused in request else "hi"
+
+    async with serving(reply) as endpoint, llm(endpoint.model()) as model:
+        for text in ("a", "b"):
+            asked = [{"role": "user", "content": text}]
+            await model.complete(asked, stage="s", temperature=1.0, seed=1, schema={"name": "n", "schema": {}})
+    assert [refused in request for request in endpoint.requests] == [True, False, False]
+
+
+async def test_a_host_that_is_not_there_is_named() -> None:
+    model = Model(model="m", base_url="http://127.0.0.1:9/v1")
+    async with llm(model, patience=Patience(2, 0.001)) as client:
+        with pytest.raises(ModelError, match=r"127\.0\.0\.1:9"):
+            await client.complete(HELLO, stage="s")
+
+
+async def test_a_budget_in_tokens_ends_before_the_next_call() -> None:
+    ledger = Ledger(max_tokens=15)
+    async with serving(lambda _: "hi") as endpoint, llm(endpoint.model(), ledger=ledger) as model:
+        await model.complete(HELLO, stage="s")
+        with pytest.raises(BudgetExceeded, match="15 tokens"):
+            await model.complete(HELLO, stage="s")
+    assert len(endpoint.requests) == 1
+
+
+async def test_a_budget_in_money_needs_a_price() -> None:
+    with pytest.raises(UsageError, match="price"):
+        llm(Model(model="unheard-of", base_url="http://127.0.0.1:9/v1"), ledger=Ledger(max_usd=1.0))
+
+
+async def test_money_is_counted_by_the_configured_price() -> None:
+    ledger = Ledger(max_usd=1.0)
+    price = Price(prompt=1_000.0, completion=2_000.0)
+    async with serving(lambda _: "hi") as endpoint, llm(endpoint.model(price=price), ledger=ledger) as model:
+        await model.complete(HELLO, stage="s")
+    assert ledger.total().usd == pytest.approx(0.02)
+
+
+async def test_money_without_a_price_is_unknown() -> None:
+    ledger = Ledger()
+    async with serving(lambda _: "hi") as endpoint, llm(endpoint.model(), ledger=ledger) as model:
+        await model.complete(HELLO, stage="s")
+    assert ledger.total().usd is None
+
+
+async def test_tokens_that_are_not_reported_are_estimated_for_the_budget() -> None:
+    ledger = Ledger()
+    answer = {k: v for k, v in completion("12345678").items() if k != "usage"}
+    async with serving(lambda _: answer) as endpoint, llm(endpoint.model(), ledger=ledger) as model:
+        said = await model.complete(HELLO, stage="s")
+    assert (said.prompt_tokens, ledger.total().completion_tokens) == (None, 2)
+
+
+def test_a_published_price_is_known_for_the_providers_own_endpoint() -> None:
+    assert price_of(Model(model="gpt-4o-mini", base_url="https://api.openai.com/v1")) is not None
+
+
+def test_a_local_server_may_carry_a_famous_name_without_its_price() -> None:
+    assert price_of(Model(model="gpt-4o-mini", base_url="http://127.0.0.1:1/v1")) is None
+
+
+async def test_no_more_calls_run_at_once_than_allowed() -> None:
+    running, most = 0, 0
+
+    class Slow:
+        async def ask(self, request: JSON) -> JSON:
+            nonlocal running, most
+            running, most = running + 1, max(most, running + 1)
+            await asyncio.sleep(0)
+            running -= 1
+            return completion(request["messages"][0]["content"])
+
+        async def close(self) -> None: ...
+
+    model = Llm(Model(model="m", base_url="http://127.0.0.1:9/v1"), ledger=Ledger(), concurrency=3, endpoint=Slow())
+    await asyncio.gather(*(model.complete([{"role": "user", "content": str(i)}], stage="s") for i in range(20)))
+    assert most == 3
+
+
+def through_litellm(endpoint: Endpoint) -> Model:
+    return endpoint.model("openai/tester", provider="litellm", api_key="k-1")
+
+
+async def test_litellm_is_asked_where_the_provider_says_so() -> None:
+    async with serving(lambda _: "hi") as endpoint, llm(through_litellm(endpoint)) as model:
+        assert (await model.complete(HELLO, stage="s", seed=3)).text == "hi"
+    assert endpoint.requests[0]["model"] == "tester"
+
+
+async def test_an_error_through_litellm_is_one_of_ours() -> None:
+    async with serving(lambda _: refusal(401, "bad key k-1")) as endpoint, llm(through_litellm(endpoint)) as model:
+        with pytest.raises(ModelError, match="api_key") as caught:
+            await model.complete(HELLO, stage="s")
+    assert "k-1" not in str(caught.value)

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.tfgrpo.scripted import JSON, Reply, refusal, serving
+from tfgrpo.graders import by_name
+from tfgrpo.library import from_texts, render, strip
+from tfgrpo.llm import Llm
+from tfgrpo.rollouts import ChatRunner, Sampling, inject
+from tfgrpo.types import Message, Rollout, Task
+from tfgrpo.usage import Ledger
+
+BLOCK = render(from_texts(["Check units."]), name="s", version=1)
+ASK = Message("user", "How far?")
+TASKS = [Task(f"k{number}", (Message("user", f"task {number}"),), str(number)) for number in range(3)]
+
+
+async def made(
+    reply: Callable[[], Reply] | None = None, block: str = BLOCK
+) -> tuple[list[tuple[Rollout, ...]], list[JSON]]:
+    def answer(request: JSON) -> Reply:
+        return reply() if reply is not None else str(request["messages"][-1]["content"].replace("task ", "Answer: "))
+
+    async with serving(answer) as endpoint, Llm(endpoint.model(), ledger=Ledger()) as llm:
+        runner = ChatRunner(llm, by_name("exact"), lambda _: None)
+        rollouts = await runner.run(TASKS, block, samples=2, sampling=Sampling(0.3, 10))
+    return rollouts, endpoint.requests
+
+
+def test_the_block_becomes_a_system_message_where_there_is_none() -> None:
+    assert inject([ASK], BLOCK)[0] == {"role": "system", "content": BLOCK}
+
+
+def test_the_block_stands_after_the_text_of_a_system_message() -> None:
+    sent = inject([Message("developer", "Be brief."), ASK], BLOCK)
+    assert sent[0] == {"role": "developer", "content": f"Be brief.\n\n{BLOCK}"}
+
+
+def test_taking_the_block_out_again_is_the_identity() -> None:
+    assert strip(inject([Message("system", "Be brief."), ASK], BLOCK)[0]["content"]) == "Be brief."
+
+
+def test_an_empty_library_changes_nothing() -> None:
+    assert inject([ASK], "") == [{"role": "user", "content": "How far?"}]
+
+
+async def test_each_task_gets_its_samples_in_order() -> None:
+    rollouts, _ = await made()
+    assert [[one.trajectory for one in some] for some in rollouts] == [[f"k{n}.0", f"k{n}.1"] for n in range(3)]
+
+
+async def test_each_rollout_is_rewarded_by_the_grader() -> None:
+    rollouts, _ = await made(lambda: "Answer: 1")
+    assert [[one.reward for one in some] for some in rollouts] == [[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
+
+
+async def test_samples_carry_seeds_that_do_not_depend_on_the_block() -> None:
+    seeds = [sorted((r["messages"][-1]["content"], r["seed"]) for r in (await made(block=b))[1]) for b in (BLOCK, "")]
+    assert seeds[0] == seeds[1] == [(f"task {n}", s) for n in range(3) for s in (10, 11)]
+
+
+async def test_a_rollout_that_fails_is_a_result_with_reward_zero() -> None:
+    rollouts, _ = await made(lambda: refusal(400, "too long"))
+    assert (rollouts[0][0].reward, "too long" in str(rollouts[0][0].error)) == (0.0, True)

@@ -1,0 +1,140 @@
+"""What `tfgrpo` takes on its command line. Nothing but the standard library is imported here: help must be quick."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with 2."""
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def parser() -> Parser:
+    """Return the parser of the whole command line. `command` names the module that runs it."""
+    top = Parser(prog="tfgrpo", description="Train, evaluate and manage experience sets.")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _train(_command(commands, "train", "learn a new version of a set from labelled traffic or a data set"))
+    _evaluate(_command(commands, "evaluate", "compare two versions of a set on held-out tasks"))
+    groups = _command(commands, "groups", "say how many groups contrast, why the others do not and what to do")
+    groups.add_argument("--set", type=_set_name, metavar="S", help="traffic of this set only")
+    _sets(_command(commands, "sets", "list, show, compare, deploy and roll back sets"))
+    _runs(_command(commands, "runs", "list training runs, or show one"))
+    simulate = commands.add_parser("simulate", help="serve a simulated provider, to try everything with no key")
+    simulate.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
+    simulate.add_argument("--port", type=int, default=9000, help="port to listen on (9000)")
+    simulate.add_argument("--seed", type=int, default=0, help="which world is simulated (0)")
+    return top
+
+
+def versioned(text: str) -> tuple[str, int | None]:
+    """Return the set and version of `S` or `S@V`."""
+    name, at, number = text.partition("@")
+    if at and not (number.isascii() and number.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r}: a version is a number, as in {name}@3")
+    return _set_name(name), int(number) if at else None
+
+
+def _set_name(text: str) -> str:
+    if _NAME.fullmatch(text) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no set name: a-z, 0-9, '.', '_', '-', at most 64")
+    return text
+
+
+def _command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    _common(made)
+    return made
+
+
+def _common(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--config", type=Path, metavar="FILE", help="configuration (config.yaml where there is one)")
+    made.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def _bounds(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--seed", type=int, default=0, help="other seeds draw other samples (0)")
+    made.add_argument("--max-usd", type=_positive, metavar="X", help="stop before more money is spent")
+    made.add_argument("--max-tokens", type=_count, metavar="N", help="stop before more tokens are used")
+
+
+def _train(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--set", type=_set_name, required=True, metavar="S", help="the set to learn for")
+    made.add_argument(
+        "--from",
+        dest="source",
+        choices=("traffic", "dataset"),
+        default="traffic",
+        help="where groups come from (traffic)",
+    )
+    made.add_argument("--data", type=Path, metavar="FILE", help="JSONL tasks, for --from dataset")
+    made.add_argument("--grader", metavar="NAME", help="how answers are rewarded, for --from dataset")
+    made.add_argument("--deploy", action="store_true", help="deploy the new version, unproven as it is")
+    made.add_argument("--reuse", action="store_true", help="also learn from groups earlier runs learned from")
+    _bounds(made)
+
+
+def _evaluate(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--set", type=versioned, required=True, metavar="S[@V]", help="what to test (newest version)")
+    made.add_argument("--against", default="none", metavar="none|live|S@V", help="what to test against (none)")
+    made.add_argument("--data", type=Path, required=True, metavar="FILE", help="held-out JSONL tasks")
+    made.add_argument("--grader", metavar="NAME", help="how answers are rewarded (training.grader)")
+    made.add_argument("--k", type=_count, default=32, help="samples per task and side (32)")
+    _bounds(made)
+
+
+def _sets(made: argparse.ArgumentParser) -> None:
+    actions = made.add_subparsers(dest="action", metavar="ACTION", required=True)
+    _action(actions, "list", "the sets with their newest version and what is live")
+    _action(actions, "show", "a version's experiences").add_argument("version", type=versioned, metavar="S[@V]")
+    diff = _action(actions, "diff", "what one version has that another has not")
+    diff.add_argument("before", type=versioned, metavar="S@A")
+    diff.add_argument("after", type=versioned, metavar="S@B")
+    deploy = _action(actions, "deploy", "give live requests a version")
+    deploy.add_argument("version", type=versioned, metavar="S@V")
+    deploy.add_argument("--candidate", type=int, metavar="V", help="a version to try beside it")
+    deploy.add_argument("--share", type=float, metavar="X", help="part of new trajectories for the candidate")
+    deploy.add_argument("--control", type=float, metavar="X", help="part of new trajectories that get nothing")
+    deploy.add_argument("--reason", default="by hand", help="what the history shall say")
+    rollback = _action(actions, "rollback", "go back to the deployment before")
+    rollback.add_argument("set", type=_set_name, metavar="S")
+    rollback.add_argument("--reason", default="by hand", help="what the history shall say")
+
+
+def _runs(made: argparse.ArgumentParser) -> None:
+    # Bare `tfgrpo runs` lists.
+    made.set_defaults(action="list", set=None)
+    actions = made.add_subparsers(dest="action", metavar="ACTION")
+    listed = _action(actions, "list", "the runs, newest first")
+    listed.add_argument("--set", type=_set_name, metavar="S", help="of this set only")
+    _action(actions, "show", "one run, with what came of it").add_argument("id", metavar="ID")
+
+
+def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = actions.add_parser(name, help=text, description=text)
+    # SUPPRESS: an option given before the action must not be undone by the action's default.
+    made.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="configuration")
+    made.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the result as JSON")
+    return made
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} must be above 0")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be 1 or more")
+    return value

@@ -1,0 +1,76 @@
+"""`tfgrpo groups`: how the logged traffic falls into groups, why some teach nothing, and what to do about it."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tfgrpo.commands.output import emit, note, say
+from tfgrpo.commands.session import configuration, opened
+from tfgrpo.store import Store
+from tfgrpo.traffic import Census, census
+
+REMEDIES: Final[Mapping[str, str]] = {
+    "no label": "label their answers with POST /v1/feedback",
+    "one rollout": "ask such a task several times (n=4, or again), or send related requests with one x-tfgrpo-group",
+    "one reward": "always right or always wrong: add harder or easier tasks, or labels between 0 and 1",
+    "mixed": "rewards differ only across models or versions of the set: collect more under one of them",
+}
+
+
+def run(arguments: Namespace) -> int:
+    """Print the census."""
+    with opened(configuration(arguments, "store")) as store:
+        counted, unnamed = of_set(store, arguments.set)
+    if unnamed:
+        note(unrecorded(arguments.set))
+    if arguments.json:
+        emit(as_json(counted))
+    else:
+        say(explain(counted))
+    return 0
+
+
+def of_set(store: Store, set_name: str | None) -> tuple[Census, bool]:
+    """Return the census of a set, or of traffic under no set (True) where the set has recorded none."""
+    counted = census(store, set_name=set_name)
+    if set_name is None or counted.trajectories:
+        return counted, False
+    without = census(store, unnamed=True)
+    return (without, True) if without.trajectories else (counted, False)
+
+
+def unrecorded(set_name: str) -> str:
+    """Return what to tell when a set has no traffic of its own."""
+    return f"nothing is recorded under the set {set_name}; traffic recorded under no set is used"
+
+
+def as_json(counted: Census) -> dict[str, Any]:
+    """Return a census as JSON."""
+    return {
+        "trajectories": counted.trajectories,
+        "labelled": counted.labelled,
+        "groups": counted.groups,
+        "contrasting": counted.contrasting,
+        "not_contrasting": dict(counted.not_contrasting),
+        "near": [{"left": one.left, "right": one.right} for one in counted.near],
+    }
+
+
+def explain(counted: Census) -> str:
+    """Return a census as people read it."""
+    lines = [
+        f"{counted.trajectories} trajectories, {counted.labelled} of them labelled, in {counted.groups} groups",
+        f"{counted.contrasting} groups contrast and can be learned from",
+    ]
+    for reason, count in counted.not_contrasting.items():
+        if count:
+            remedy = REMEDIES.get(reason)
+            lines.append(f"{count} do not: {reason}" + (f" ({remedy})" if remedy else ""))
+    lines += [
+        f"nearly one task, but for {near.left!r} against {near.right!r} (see grouping.ignore)" for near in counted.near
+    ]
+    if not counted.trajectories:
+        lines.append("nothing is recorded yet: send requests through the proxy, and label their answers")
+    return "\n".join(lines)

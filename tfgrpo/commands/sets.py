@@ -1,0 +1,122 @@
+"""`tfgrpo sets`: what sets there are, what stands in them, and which version live requests get."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from tfgrpo import library
+from tfgrpo.commands.output import emit, of_deployment, of_version, say
+from tfgrpo.commands.session import configuration, opened
+from tfgrpo.errors import NotFound, UsageError
+from tfgrpo.store import Store
+from tfgrpo.types import Deployment, Version
+
+ACTOR = "tfgrpo sets"
+
+
+def run(arguments: Namespace) -> int:
+    """Do what `arguments.action` says."""
+    with opened(configuration(arguments, "store")) as store:
+        match arguments.action:
+            case "list":
+                _list(store, as_json=arguments.json)
+            case "show":
+                _show(find(store, *arguments.version), as_json=arguments.json)
+            case "diff":
+                _diff(find(store, *arguments.before), find(store, *arguments.after), as_json=arguments.json)
+            case "deploy":
+                _deployed(_deploy(store, arguments), as_json=arguments.json)
+            case _:
+                made = store.sets.rollback(arguments.set, reason=arguments.reason, actor=ACTOR)
+                _deployed(made, as_json=arguments.json)
+    return 0
+
+
+def find(store: Store, set_name: str, version: int | None) -> Version:
+    """Return a version, the newest where none is named; NotFound when there is none."""
+    if version is not None:
+        return store.sets.version(set_name, version)
+    newest = store.sets.latest(set_name)
+    if newest is None:
+        raise NotFound(f"the set {set_name} has no version yet; `tfgrpo train --set {set_name}` makes one")
+    return newest
+
+
+def _list(store: Store, *, as_json: bool) -> None:
+    rows = [_summary(store, name) for name in store.sets.names()]
+    if as_json:
+        emit(rows)
+        return
+    for row in rows:
+        newest = f"newest {row['newest']} ({row['status']})" if row["newest"] else "no version yet"
+        say(f"{row['set']}: {newest}, live {row['live'] or 'nothing'}")
+    if not rows:
+        say("there is no set yet: record traffic under one (/set/NAME/v1), or train one")
+
+
+def _summary(store: Store, name: str) -> dict[str, Any]:
+    versions = store.sets.versions(name)
+    deployment = store.sets.deployment(name)
+    return {
+        "set": name,
+        "versions": len(versions),
+        "newest": versions[-1].version if versions else None,
+        "status": versions[-1].status if versions else None,
+        "live": deployment.live if deployment else None,
+        "deployment": of_deployment(deployment) if deployment else None,
+    }
+
+
+def _show(version: Version, *, as_json: bool) -> None:
+    if as_json:
+        emit(of_version(version))
+        return
+    made = f", learned by {version.run}" if version.run else ""
+    model = f", policy model {version.policy_model}" if version.policy_model else ""
+    say(f"{version.set}@{version.version}: {version.status}, {len(version.library)} experiences{made}{model}")
+    if version.note:
+        say(version.note)
+    if version.library.experiences:
+        say(library.lines(version.library))
+
+
+def _diff(before: Version, after: Version, *, as_json: bool) -> None:
+    found = library.diff(before.library, after.library)
+    if as_json:
+        emit(
+            {
+                "added": [{"id": one.id, "text": one.text} for one in found.added],
+                "removed": [{"id": one.id, "text": one.text} for one in found.removed],
+                "changed": [{"id": a.id, "before": a.text, "after": b.text} for a, b in found.changed],
+            }
+        )
+        return
+    lines = [f"- [{one.id}] {one.text}" for one in found.removed]
+    lines += [line for a, b in found.changed for line in (f"- [{a.id}] {a.text}", f"+ [{b.id}] {b.text}")]
+    lines += [f"+ [{one.id}] {one.text}" for one in found.added]
+    say("\n".join(lines) or "no difference")
+
+
+def _deploy(store: Store, arguments: Namespace) -> Deployment:
+    set_name, version = arguments.version
+    if version is None:
+        raise UsageError(f"name the version to deploy, as in {set_name}@1 ({set_name}@0 injects nothing)")
+    shares = {"candidate": arguments.share, "control": arguments.control}
+    return store.sets.deploy(
+        set_name,
+        live=version or None,
+        candidate=arguments.candidate,
+        shares={arm: share for arm, share in shares.items() if share is not None},
+        reason=arguments.reason,
+        actor=ACTOR,
+    )
+
+
+def _deployed(made: Deployment, *, as_json: bool) -> None:
+    if as_json:
+        emit(of_deployment(made))
+        return
+    candidate = f", candidate {made.candidate}" if made.candidate is not None else ""
+    shares = "".join(f", {share:.0%} {arm}" for arm, share in made.shares.items())
+    say(f"{made.set}: live {made.live or 'nothing'}{candidate}{shares} (revision {made.revision})")

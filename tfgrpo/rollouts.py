@@ -1,0 +1,82 @@
+"""Fresh rollouts of tasks: one completion each under a library, then a reward from a grader.
+
+The library's block goes where live injection puts it, so that what is measured here is what live requests get. Only
+tasks of plain messages are run: no tool result is ever invented.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from tfgrpo.errors import RequestRefused
+from tfgrpo.graders import Grader
+from tfgrpo.llm import Llm
+from tfgrpo.tasks import gather
+from tfgrpo.types import Message, Rollout, Task
+
+JSON: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How rollouts are drawn. `stage` is the name they are accounted under."""
+
+    temperature: float
+    seed: int = 0
+    stage: str = "rollout"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRunner:
+    """Makes a rollout of one completion by `llm`, and has it judged by `grader`."""
+
+    llm: Llm
+    grader: Grader
+    advance: Callable[[str], None]
+
+    async def run(
+        self, tasks: Sequence[Task], block: str, *, samples: int, sampling: Sampling
+    ) -> list[tuple[Rollout, ...]]:
+        """Return `samples` rollouts of each task under `block`, in the order of the tasks.
+
+        Sample i of a task carries the seed `sampling.seed + i`, whatever the block: samples can be paired.
+        """
+        made = await gather(self._rollout(task, block, sample, sampling) for task in tasks for sample in range(samples))
+        return [tuple(made[at : at + samples]) for at in range(0, len(made), samples)]
+
+    async def _rollout(self, task: Task, block: str, sample: int, sampling: Sampling) -> Rollout:
+        name = f"{task.key}.{sample}"
+        try:
+            completion = await self.llm.complete(
+                inject(task.messages, block),
+                stage=sampling.stage,
+                temperature=sampling.temperature,
+                seed=sampling.seed + sample,
+                sample=sample,
+            )
+        except RequestRefused as error:
+            return Rollout(name, (), reward=0.0, error=str(error))
+        finally:
+            self.advance(sampling.stage)
+        rollout = Rollout(name, (Message("assistant", completion.text),))
+        # A user's grader may take its time; the event loop must not wait for it.
+        grade = await asyncio.to_thread(self.grader.grade, task, rollout)
+        comments = (grade.critique,) if grade.critique else ()
+        return replace(rollout, reward=grade.reward, comments=comments)
+
+
+def inject(messages: Sequence[Message], block: str) -> list[JSON]:
+    """Return messages as JSON with `block` after the text of a leading system message, or as a new one.
+
+    The same rule as live injection into chat completions; an empty block changes nothing.
+    """
+    sent: list[JSON] = [{"role": message.role, "content": message.text} for message in messages]
+    if not block:
+        return sent
+    if not sent or sent[0]["role"] not in ("system", "developer"):
+        return [{"role": "system", "content": block}, *sent]
+    text = sent[0]["content"]
+    return [{**sent[0], "content": f"{text}\n\n{block}" if text else block}, *sent[1:]]
