@@ -1,0 +1,111 @@
+"""The control plane as JSON under `/admin/api`: who may use it, which call goes where, how it refuses.
+
+What the calls do stands in `admin_sets` and `admin_traffic`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.status import HTTP_405_METHOD_NOT_ALLOWED
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from proxy.admin_sets import SetsApi
+from proxy.admin_traffic import TrafficApi
+from proxy.auth import Keys
+from proxy.deployments import Deployments
+from proxy.errors import ProxyError, envelope, from_tfgrpo
+from tfgrpo.errors import TfgrpoError
+from tfgrpo.store import Store
+
+
+def create(store: Store, deployments: Deployments, keys: Keys) -> ASGIApp:
+    """Return the ASGI app of every path under `/admin/api`. It lets nobody in but an administrator."""
+    sets, traffic = SetsApi(store, deployments), TrafficApi(store)
+    one_set = "/admin/api/sets/{set}"
+    app = Starlette(
+        routes=[
+            _route("/admin/api/sets", GET=sets.sets),
+            _route(one_set, GET=sets.one_set),
+            _route(f"{one_set}/versions", GET=sets.versions, POST=sets.add_version),
+            _route(f"{one_set}/versions/{{version:int}}", GET=sets.version),
+            _route(f"{one_set}/deployment", GET=sets.deployment, PUT=sets.deploy),
+            _route(f"{one_set}/rollback", POST=sets.rollback),
+            _route(f"{one_set}/history", GET=sets.history),
+            _route("/admin/api/exchanges", GET=traffic.exchanges),
+            _route("/admin/api/exchanges/{exchange}", GET=traffic.exchange),
+            _route("/admin/api/trajectories/{trajectory:path}", GET=traffic.trajectory),
+        ],
+        exception_handlers={
+            ProxyError: _refused,
+            TfgrpoError: _failed,
+            HTTPException: _not_routed,
+            Exception: _crashed,
+        },
+    )
+    return _Guard(app, keys)
+
+
+class _Guard:
+    """Lets administrators through."""
+
+    def __init__(self, app: ASGIApp, keys: Keys) -> None:
+        self._app = app
+        self._keys = keys
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._keys.is_admin(scope):
+            await self._app(scope, receive, send)
+            return
+        error = ProxyError(
+            401,
+            "this needs the admin key: `Authorization: Bearer KEY`; where none is configured it answers to this "
+            "machine alone, asked as localhost",
+            code="invalid_admin_key",
+            headers=((b"www-authenticate", b"Bearer"),),
+        )
+        await _response(error)(scope, receive, send)
+
+
+def _route(path: str, **handlers: Callable[[Request], Awaitable[Response]]) -> Route:
+    """Return one route for all methods of a path, so that a 405 names every one of them."""
+
+    async def endpoint(request: Request) -> Response:
+        return await handlers["GET" if request.method == "HEAD" else request.method](request)
+
+    return Route(path, endpoint, methods=list(handlers))
+
+
+def _response(error: ProxyError) -> Response:
+    status, headers, body = envelope(error)
+    answer = Response(body, status)
+    answer.raw_headers = headers
+    return answer
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, ProxyError)
+    return _response(error)
+
+
+async def _failed(_: Request, error: Exception) -> Response:
+    assert isinstance(error, TfgrpoError)
+    return _response(from_tfgrpo(error))
+
+
+async def _not_routed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    said, code = f"there is no {request.url.path} here", "not_found"
+    if error.status_code == HTTP_405_METHOD_NOT_ALLOWED:
+        said, code = f"{request.url.path} does not take {request.method}", "method_not_allowed"
+    headers = tuple((name.lower().encode(), value.encode()) for name, value in (error.headers or {}).items())
+    return _response(ProxyError(error.status_code, said, code=code, headers=headers))
+
+
+async def _crashed(_: Request, __: Exception) -> Response:
+    return _response(ProxyError(500, "this is a defect of the proxy; its log has the details", code="internal_error"))

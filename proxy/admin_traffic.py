@@ -1,0 +1,130 @@
+"""The admin API's endpoints of recorded traffic: exchanges and trajectories with their labels.
+
+Bodies are shown as text. Nothing is changed here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from proxy.auth import DEFAULT_APP
+from proxy.errors import ProxyError
+from tfgrpo import dialects
+from tfgrpo.errors import NotFound
+from tfgrpo.store import Store
+from tfgrpo.types import Bodies, Exchange
+
+PAGE = 50
+LONGEST_PAGE = 500
+
+
+class TrafficApi:
+    """The endpoints of `/admin/api/exchanges` and `/admin/api/trajectories`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def exchanges(self, request: Request) -> Response:
+        """Recorded exchanges, the newest first; `before` of the answer turns the page."""
+        query = _Query(request)
+        limit = query.number("limit", PAGE, lowest=1, highest=LONGEST_PAGE)
+        before = query.number("before", None)
+        app, set_name, trajectory = query.text("app"), query.text("set"), query.text("trajectory")
+        query.is_all_known()
+        found = await asyncio.to_thread(
+            lambda: self._store.traffic.page(
+                limit=int(limit or PAGE), before=before, app=app, set_name=set_name, trajectory=trajectory
+            )
+        )
+        following = found[-1].started_at if len(found) == int(limit or PAGE) else None
+        return JSONResponse({"exchanges": [dataclasses.asdict(one) for one in found], "before": following})
+
+    async def exchange(self, request: Request) -> Response:
+        """One exchange with its bodies and its labels."""
+        exchange_id = request.path_params["exchange"]
+
+        def work() -> dict[str, Any]:
+            found = self._store.traffic.exchange(exchange_id)
+            if found is None:
+                raise NotFound(f"there is no exchange {exchange_id!r}; it may not be recorded yet, or is too old")
+            labels = self._store.labels.of_trajectory(found.app, found.trajectory)
+            return {
+                **_with_bodies(found, self._store.traffic.bodies([found.id])),
+                "labels": [dataclasses.asdict(one) for one in labels if one.exchange == found.id],
+            }
+
+        return JSONResponse(await asyncio.to_thread(work))
+
+    async def trajectory(self, request: Request) -> Response:
+        """One trajectory: what it was given, its exchanges in order, its labels."""
+        query = _Query(request)
+        app, trajectory = query.text("app") or DEFAULT_APP, request.path_params["trajectory"]
+        query.is_all_known()
+
+        def work() -> dict[str, Any]:
+            given = self._store.traffic.assignment(app, trajectory)
+            if given is None:
+                raise NotFound(f"app {app!r} has no trajectory {trajectory!r}; ?app=NAME names another app")
+            exchanges = self._store.traffic.trajectory(app, trajectory)
+            bodies = self._store.traffic.bodies([one.id for one in exchanges])
+            return {
+                **dataclasses.asdict(given),
+                "exchanges": [_with_bodies(one, bodies) for one in exchanges],
+                "labels": [dataclasses.asdict(one) for one in self._store.labels.of_trajectory(app, trajectory)],
+            }
+
+        return JSONResponse(await asyncio.to_thread(work))
+
+
+class _Query:
+    """The query of a request; what nobody asked for is refused by `is_all_known`."""
+
+    def __init__(self, request: Request) -> None:
+        self._given = dict(request.query_params)
+
+    def text(self, name: str) -> str | None:
+        return self._given.pop(name, None)
+
+    def number(
+        self, name: str, default: float | None, *, lowest: float = -math.inf, highest: float = math.inf
+    ) -> float | None:
+        text = self._given.pop(name, None)
+        if text is None:
+            return default
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (math.isfinite(value) and lowest <= value <= highest):
+            said = f"between {lowest:g} and {highest:g}" if math.isfinite(lowest) else ""
+            raise ProxyError(400, f"{name} must be a number {said}".strip(), code="invalid_value", param=name)
+        return value
+
+    def is_all_known(self) -> None:
+        if self._given:
+            names = ", ".join(repr(name) for name in self._given)
+            raise ProxyError(
+                400, f"unknown query parameter {names}", code="unknown_field", param=next(iter(self._given))
+            )
+
+
+def _with_bodies(exchange: Exchange, bodies: Mapping[str, Bodies]) -> dict[str, Any]:
+    kept = bodies.get(exchange.id)
+    return {
+        **dataclasses.asdict(exchange),
+        "request": None if kept is None else _text(kept.request, kept.request_encoding),
+        "response": None if kept is None else _text(kept.response, kept.response_encoding),
+    }
+
+
+def _text(body: bytes, encoding: str) -> str:
+    """Return a body as a person can read it; one whose encoding cannot be undone as it came."""
+    plain = dialects.decoded(body, encoding)
+    return (body if plain is None else plain).decode("utf-8", "replace")

@@ -1,0 +1,134 @@
+"""Which version of a set live requests get, and the text that is injected, held in memory and swapped whole.
+
+Every worker asks the store several times a second whether something changed, so that a swap reaches all of them
+within one. While the store does not answer, the last known state stays in force. It decides nothing: arms are drawn
+elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tfgrpo import library
+from tfgrpo.errors import NotFound, StoreError
+from tfgrpo.store import Store
+from tfgrpo.types import EMPTY_VERSION, Deployment
+
+OTHER_BLOCKS = 256
+"""How many blocks of versions that are not deployed (pinned ones, older ones of long conversations) are kept."""
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """One consistent view. `blocks` holds those of the deployed versions by (set, version)."""
+
+    stamp: int = -1
+    deployments: Mapping[str, Deployment] = field(default_factory=dict)
+    blocks: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    rollbacks: Mapping[str, int] = field(default_factory=dict)
+
+
+class Deployments:
+    """The current deployments of all sets. Reading never blocks and never fails."""
+
+    def __init__(self, store: Store, *, interval: float = 0.4) -> None:
+        self._store = store
+        self._interval = interval
+        self._snapshot = _Snapshot()
+        self._others: OrderedDict[tuple[str, int], str] = OrderedDict()
+        self._answering = True
+        self._turn = asyncio.Lock()
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="deployments")
+        self._poller: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Read the deployments once, then keep them up to date."""
+        await self.refresh()
+        self._poller = asyncio.create_task(self._poll())
+
+    async def stop(self) -> None:
+        """Stop reading. What is known stays readable."""
+        if self._poller is not None:
+            self._poller.cancel()
+            await asyncio.gather(self._poller, return_exceptions=True)
+            self._poller = None
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def refresh(self) -> None:
+        """Take over what the store says now. Changes made before the call are in force after it."""
+        async with self._turn:
+            try:
+                self._snapshot = await self._in_thread(lambda: _loaded(self._store, self._snapshot))
+            except StoreError as error:
+                if self._answering:
+                    _log.error("deployments stay as they were last known: %s", error)
+                self._answering = False
+            else:
+                self._answering = True
+
+    def current(self, set_name: str) -> Deployment | None:
+        """Return the deployment of a set; None when it has none."""
+        return self._snapshot.deployments.get(set_name)
+
+    def newest_rollback(self, set_name: str) -> int:
+        """Return the revision of the newest rollback of a set, 0 if there was none."""
+        return self._snapshot.rollbacks.get(set_name, 0)
+
+    def block(self, set_name: str, version: int) -> str | None:
+        """Return the rendered block of a version: "" for an empty library, None when memory does not know it."""
+        if version == EMPTY_VERSION:
+            return ""
+        key = (set_name, version)
+        known = self._snapshot.blocks.get(key)
+        return known if known is not None else self._others.get(key)
+
+    async def find_block(self, set_name: str, version: int) -> str | None:
+        """Return the rendered block, asking the store when memory does not know it; None: no such version.
+
+        Raises:
+            StoreError: The store was asked and did not answer.
+        """
+        known = self.block(set_name, version)
+        if known is not None:
+            return known
+        try:
+            found = await self._in_thread(lambda: _block(self._store, set_name, version))
+        except NotFound:
+            return None
+        self._others[set_name, version] = found
+        if len(self._others) > OTHER_BLOCKS:
+            self._others.popitem(last=False)
+        return found
+
+    async def _poll(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval)
+            await self.refresh()
+
+    async def _in_thread(self, work: Callable[[], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def _loaded(store: Store, known: _Snapshot) -> _Snapshot:
+    """Return what the store says now, or `known` itself when nothing changed since."""
+    stamp = store.sets.stamp()
+    if stamp == known.stamp:
+        return known
+    deployments = {one.set: one for one in store.sets.deployments()}
+    deployed = {(one.set, version) for one in deployments.values() for version in (one.live, one.candidate) if version}
+    blocks = {key: known.blocks[key] if key in known.blocks else _block(store, *key) for key in deployed}
+    rollbacks = {name: store.sets.newest_rollback(name) for name in deployments}
+    return _Snapshot(stamp, deployments, blocks, rollbacks)
+
+
+def _block(store: Store, set_name: str, version: int) -> str:
+    return library.render(store.sets.version(set_name, version).library, name=set_name, version=version)
