@@ -114,26 +114,25 @@ async def answering(session: aiohttp.ClientSession, url: str, log: Path) -> None
     raise SystemExit(f"nothing answers at {url}:\n{log.read_text()}")
 
 
-async def work(app: AsyncOpenAI, session: aiohttp.ClientSession, row: Row) -> Outcome:
+async def work(app: AsyncOpenAI, row: Row) -> Outcome:
     """Do what an application does: ask, use the answer, and say how well it went."""
     messages: list[Any] = [{"role": "user", "content": row["question"]}]
     raw = await app.chat.completions.with_raw_response.create(model="sim-policy", messages=messages)
     completion = raw.parse()
     reward = grade(completion.choices[0].message.content or "", row["answer"])
     label = {"completion_id": completion.id, "value": reward, "source": "grader"}
-    async with session.post(f"{app.base_url}feedback", json=label) as answer:
-        answer.raise_for_status()
+    await app.post("/feedback", body=label, cast_to=object)
     headers = raw.headers
     return Outcome(row["question"], headers["x-tfgrpo-arm"], headers["x-tfgrpo-set"], reward)
 
 
-async def works(app: AsyncOpenAI, session: aiohttp.ClientSession, rows: Sequence[Row], times: int) -> list[Outcome]:
+async def works(app: AsyncOpenAI, rows: Sequence[Row], times: int) -> list[Outcome]:
     """Work on each row `times` times, sixteen requests at once."""
     gate = asyncio.Semaphore(16)
 
     async def one(row: Row) -> Outcome:
         async with gate:
-            return await work(app, session, row)
+            return await work(app, row)
 
     return list(await asyncio.gather(*[one(row) for row in rows for _ in range(times)]))
 
@@ -151,7 +150,7 @@ def interval(outcomes: Sequence[Outcome]) -> str:
 
 async def command(*arguments: str) -> str:
     """Run `tfgrpo`, its progress on this terminal, and return what it printed."""
-    say(f"\n$ tfgrpo {' '.join(a for a in arguments if 'config' not in a and '/' not in a)}")
+    say(f"\n$ tfgrpo {' '.join(Path(a).name if a.startswith('/') else a for a in arguments)}")
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tfgrpo", *arguments, stdout=asyncio.subprocess.PIPE
     )
@@ -171,12 +170,12 @@ async def swap(session: aiohttp.ClientSession, base: str, version: int) -> None:
 
 async def swapped_under_traffic(app: AsyncOpenAI, session: aiohttp.ClientSession, base: str, version: int) -> None:
     """Swap while requests run, and say how soon answers carried the version and whether any request failed."""
-    traffic = asyncio.create_task(works(app, session, World.draw(SEED).tasks(40, split="train"), 5))
+    traffic = asyncio.create_task(works(app, World.draw(SEED).tasks(40, split="train"), 5))
     await asyncio.sleep(0.2)
     asked_at = time.monotonic()
     await swap(session, base, version)
     probe = World.draw(SEED).tasks(1, split="train")[0]
-    while (await work(app, session, probe)).injected != f"{SET}@{version}":
+    while (await work(app, probe)).injected != f"{SET}@{version}":
         await asyncio.sleep(0.005)
     took = time.monotonic() - asked_at
     outcomes = await traffic
@@ -198,7 +197,7 @@ async def tour(folder: Path) -> None:
             await answering(session, f"{base}/health/readiness", proxy_log)
             say(f"simulated provider on port {provider}, proxy on port {proxy}, world {SEED}")
             say(f"an application sends {TASKS} tasks, {ROLLOUTS} times each, and labels the answers")
-            before = await works(app, session, rows.tasks(TASKS, split="train"), ROLLOUTS)
+            before = await works(app, rows.tasks(TASKS, split="train"), ROLLOUTS)
             say(f"mean reward with nothing learned: {interval(before)}")
             say((await command("groups", "--set", SET, "--config", str(config))).rstrip())
             trained = json.loads(
@@ -210,7 +209,7 @@ async def tour(folder: Path) -> None:
             say(await command("sets", "show", f"{SET}@{version}", "--config", str(config)))
             await swapped_under_traffic(app, session, base, version)
             say(f"\nthe application works on {FRESH} tasks that nothing has seen, 4 times each")
-            after = await works(app, session, rows.tasks(FRESH, split="held-out"), 4)
+            after = await works(app, rows.tasks(FRESH, split="held-out"), 4)
             live = [outcome for outcome in after if outcome.arm == "live"]
             control = [outcome for outcome in after if outcome.arm == "control"]
             say(f"mean reward before, on the training tasks: {interval(before)}")
