@@ -4,16 +4,16 @@ An id carries two truncated MACs. The first says that this installation made it,
 label can be accepted and authorised before the record of its exchange is there. It knows nothing of the store:
 a genuine id says that an exchange was begun, not that it was kept.
 
-Layout, in lower-case base32hex after `ex-`: 6 bytes milliseconds since the epoch, 9 bytes random, 10 bytes MAC of
-these, 10 bytes MAC of these and the owner.
+Layout, in lower-case hex after `ex-`: 6 bytes milliseconds since the epoch, 9 bytes random, 10 bytes MAC of these,
+10 bytes MAC of these and the owner. The MAC is keyed BLAKE2b (RFC 7693): a third of HMAC's cost, on each request.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
+import hashlib
 import hmac
 import os
+import re
 import time
 
 from proxy.auth import DEFAULT_APP
@@ -21,7 +21,8 @@ from proxy.auth import DEFAULT_APP
 PREFIX = "ex-"
 _HEAD = 15
 _MAC = 10
-_LENGTH = len(PREFIX) + (_HEAD + 2 * _MAC) * 8 // 5
+_HEX = re.compile(r"[0-9a-f]+", re.ASCII)
+_LENGTH = len(PREFIX) + (_HEAD + 2 * _MAC) * 2
 
 
 class ExchangeIds:
@@ -35,7 +36,7 @@ class ExchangeIds:
         """Return a fresh id of visible ASCII for an exchange of `app`, made with `credential`."""
         head = int(time.time() * 1000).to_bytes(6) + os.urandom(_HEAD - 6)
         raw = head + self._origin(head) + self._owner(head, app, credential)
-        return PREFIX + base64.b32hexencode(raw).decode().lower()
+        return PREFIX + raw.hex()
 
     def genuine(self, exchange_id: str) -> bool:
         """Return whether this installation made the id."""
@@ -56,21 +57,16 @@ class ExchangeIds:
         )
 
     def _origin(self, head: bytes) -> bytes:
-        return hmac.digest(self._origin_key, head, "sha256")[:_MAC]
+        return hashlib.blake2b(head, digest_size=_MAC, key=self._origin_key).digest()
 
     def _owner(self, head: bytes, app: str, credential: str) -> bytes:
         owner = credential if app == DEFAULT_APP else ""
         text = f"{len(app)}:{app}{owner}".encode("utf-8", "surrogatepass")
-        return hmac.digest(self._owner_key, head + text, "sha256")[:_MAC]
+        return hashlib.blake2b(head + text, digest_size=_MAC, key=self._owner_key).digest()
 
 
 def _decode(exchange_id: str) -> bytes | None:
     if len(exchange_id) != _LENGTH or not exchange_id.startswith(PREFIX):
         return None
-    body = exchange_id[len(PREFIX) :]
-    if not body.isascii() or body != body.lower():
-        return None
-    try:
-        return base64.b32hexdecode(body.upper())
-    except binascii.Error:
-        return None
+    digits = exchange_id[len(PREFIX) :]
+    return bytes.fromhex(digits) if _HEX.fullmatch(digits) else None

@@ -7,7 +7,6 @@ of its own, outside every experiment. It does not know HTTP, nor what is injecte
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 import time
@@ -266,4 +265,4 @@ def _oldest_free(nodes: Iterable[Node]) -> Node | None:
 
 
 def _random_name() -> str:
-    return f"t-{base64.b32encode(os.urandom(13)).decode().lower()[:20]}"
+    return f"t-{os.urandom(12).hex()}"

@@ -65,13 +65,17 @@ class _Record:
 class Recorder:
     """Queues records and links, and writes them from a thread of its own.
 
-    `queue_bytes` bounds all that waits, `body_bytes` what is kept of one body.
+    `queue_bytes` bounds all that waits, `body_bytes` what is kept of one body. `peers`: other workers read the links,
+    so they are written sooner than records.
     """
 
-    def __init__(self, store: Store, *, queue_bytes: int = 64 << 20, body_bytes: int = 8 << 20) -> None:
+    def __init__(
+        self, store: Store, *, queue_bytes: int = 64 << 20, body_bytes: int = 8 << 20, peers: bool = False
+    ) -> None:
         self._store = store
         self._queue_bytes = queue_bytes
         self._body_bytes = body_bytes
+        self._link_seconds = LINK_SECONDS if peers else BATCH_SECONDS
         self._changed = threading.Condition()
         self._records: deque[_Record] = deque()
         self._links: deque[Assignment | Link | Taken] = deque()
@@ -119,7 +123,7 @@ class Recorder:
             for row in rows:
                 if self._fits(LINK_BYTES):
                     self._links.append(row)
-            self._wake(LINK_SECONDS)
+            self._wake(self._link_seconds)
 
     def unwritten(self) -> tuple[tuple[Exchange, Bodies], ...]:
         """Return the records that are not in the store yet, the oldest first."""

@@ -50,7 +50,7 @@ def test_what_begins_otherwise_is_no_stream_of_events(body: bytes) -> None:
     assert not sse.looks_like_events(body)
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\r\n"), min_size=1), max_size=5))
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1), max_size=5))
 def test_what_was_sent_as_events_is_read_back(sent: list[str]) -> None:
     body = b"".join(b"data: " + one.encode() + b"\r\n\r\n" for one in sent)
     assert _data(body) == [one.encode() for one in sent]

@@ -1,0 +1,115 @@
+"""`tfgrpo-proxy`: checks the configuration and the store once, then serves with one or several workers.
+
+Whatever refuses the start is one line on standard error that says what to do, never a traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+import yaml
+from uvicorn.supervisors import Multiprocess
+
+from proxy.app import CONFIG_VARIABLE
+from proxy.routing import Router
+from proxy.scheduler import parse
+from proxy.server import bind, configured
+from proxy.settings import Settings, load, shown, without_password
+from proxy.upstream import host_of
+from tfgrpo.errors import TfgrpoError
+from tfgrpo.store import Store
+
+FAILED: Final = 1
+INTERRUPTED: Final = 130
+
+_OVERRIDES: Final = ("host", "port", "workers")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the program and return its exit status."""
+    options = _parser().parse_args(arguments)
+    for name in _OVERRIDES:
+        value = getattr(options, name)
+        if value is not None:
+            # Workers read the settings again: this way they see the same.
+            os.environ[f"TFGRPO_SERVER__{name.upper()}"] = str(value)
+    try:
+        return _run(options)
+    except TfgrpoError as error:
+        return _fail(str(error))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tfgrpo-proxy", description="Serve the proxy.")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration; default: config.yaml")
+    parser.add_argument("--host", help="the address to listen on; default: server.host")
+    parser.add_argument("--port", type=int, help="the port; default: server.port")
+    parser.add_argument("--workers", type=int, help="how many processes serve; default: server.workers")
+    parser.add_argument("--check-config", action="store_true", help="check the configuration and leave")
+    parser.add_argument("--print-config", action="store_true", help="print all settings, secrets masked, and leave")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    settings = load(options.config, environ=os.environ)
+    if options.config is not None:
+        os.environ[CONFIG_VARIABLE] = str(options.config.resolve())
+    router = Router(settings)
+    if settings.training.schedule is not None:
+        parse(settings.training.schedule)
+    _warn(settings)
+    if options.print_config:
+        sys.stdout.write(yaml.safe_dump(shown(settings), sort_keys=False, allow_unicode=True))
+        return 0
+    if options.check_config:
+        sys.stdout.write("the configuration is fine\n")
+        return 0
+    return _serve(settings, router)
+
+
+def _serve(settings: Settings, router: Router) -> int:
+    # Once, before any worker: several at once would find the database locked.
+    store = Store.open(settings.store.url, migrate=True)
+    store.secret()
+    store.close()
+    try:
+        listening = bind(settings.server)
+    except OSError as error:
+        where = f"{settings.server.host}:{settings.server.port}"
+        return _fail(f"cannot listen on {where}: {error.strerror or error}; choose another with --host and --port")
+    port = listening.getsockname()[1]
+    sys.stdout.write(
+        f"tfgrpo-proxy listens on http://{settings.server.host}:{port}/v1 with {settings.server.workers} worker(s)\n"
+        f"  store      {without_password(settings.store.url)}\n"
+        f"  upstreams  {', '.join(f'{one.name} ({host_of(one.base_url)})' for one in router.upstreams)}\n"
+    )
+    sys.stdout.flush()
+    config = configured("proxy.app:create", settings.server, factory=True)
+    if settings.server.workers > 1:
+        Multiprocess(config, sockets=[listening]).run()
+        return 0
+    server = uvicorn.Server(config)
+    server.run(sockets=[listening])
+    return 0 if server.started else FAILED
+
+
+def _warn(settings: Settings) -> None:
+    for number, entry in enumerate(settings.model_list):
+        for name in entry.litellm_params.without_effect:
+            sys.stderr.write(f"model_list.{number}.litellm_params.{name} has no effect here\n")
+
+
+def _fail(message: str) -> int:
+    sys.stderr.write(f"tfgrpo-proxy: {' '.join(message.split())}\n")
+    return FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

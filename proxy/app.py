@@ -1,0 +1,193 @@
+"""The composition root: makes every part, knows their order of starting and stopping, and who gets which path.
+
+A request passes these stations, in this order; each adds what the next ones read:
+
+    server      uvicorn: 431 for too large a head, the ASGI scope
+    dispatch    here: the path below its base (`paths.Address`), or another endpoint: feedback, admin, health
+    auth        who asks: app, keyed hash of the credential (`auth.Identity`) -> read by routing, ids, recording
+    open        the exchange's id; for an API that is read, its body and what it says (`types.Request`)
+    route       set, pin, upstream, credential to pay with (`routing.Route`) -> read by all that follow
+    place       trajectory, arm, version (`linking.Placement`); published at once for later turns on any worker
+    inject      the body that is sent, changed in the injected span only (`calls.Given`)
+    send        head of the answer (`upstream.Answer`)
+    relay       bytes as they come; copies, times and the end go to the `transcript.Transcript`
+    close       in `finally`, never waited for: the answer is read, links are settled, the record is queued
+
+State that outlives a request: the deployments (one snapshot, swapped whole by its poller), the cache of links (written
+by place and close), the recorder's queue (drained by its thread), the connection pool. Each has one owner, made here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from pathlib import Path
+from typing import Final
+
+from starlette.types import ASGIApp
+
+from proxy import admin
+from proxy.auth import Keys
+from proxy.bookkeeping import Bookkeeper
+from proxy.client import Client, Receive, Scope, Send
+from proxy.deployments import Deployments
+from proxy.errors import ProxyError
+from proxy.exchange_ids import ExchangeIds
+from proxy.feedback import FeedbackEndpoint
+from proxy.health import PATHS, Health
+from proxy.label_targets import Targets
+from proxy.label_writer import LabelWriter
+from proxy.linking import Linker
+from proxy.placing import Placing
+from proxy.recording import Recorder
+from proxy.relay import Limits, Relay
+from proxy.routing import Router
+from proxy.scheduler import Scheduler, parse
+from proxy.settings import Settings, load
+from proxy.upstream import HttpUpstream
+from tfgrpo.errors import TfgrpoError
+from tfgrpo.store import Store
+
+CONFIG_VARIABLE: Final = "TFGRPO_CONFIG"
+"""How the parent tells its workers which configuration file to read."""
+
+_log = logging.getLogger(__name__)
+
+
+def create() -> App:
+    """Make the application of one worker, from the settings as they are now."""
+    named = os.environ.get(CONFIG_VARIABLE)
+    config = Path(named) if named else None
+    return App(load(config, environ=os.environ), config)
+
+
+class App:
+    """The ASGI application. Its parts exist from the start of its lifespan to the end."""
+
+    def __init__(self, settings: Settings, config: Path | None = None) -> None:
+        self._settings = settings
+        self._config = config
+        self._parts: Parts | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or the lifespan."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif self._parts is not None:
+            await self._parts.dispatch(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            self._parts = Parts(self._settings, self._config)
+            await self._parts.start()
+        except TfgrpoError as error:
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            return
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self._parts.stop()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+class Parts:
+    """Every part of one worker. Made, started and stopped inside the event loop."""
+
+    def __init__(self, settings: Settings, config: Path | None) -> None:
+        store = Store.open(settings.store.url)
+        secret = store.secret()
+        self._store = store
+        self._upstream = HttpUpstream(settings)
+        self._deployments = Deployments(store)
+        self._recorder = Recorder(
+            store,
+            queue_bytes=settings.recorder.queue_bytes,
+            body_bytes=settings.recorder.body_bytes,
+            peers=settings.server.workers > 1,
+        )
+        self._labels = LabelWriter(store)
+        self._linker = Linker(
+            store,
+            self._deployments,
+            self._recorder,
+            secret=secret,
+            ignore=settings.grouping.patterns,
+            system=settings.grouping.system,
+            peers=settings.server.workers > 1,
+        )
+        self._scheduler = _scheduler(settings, store, config)
+        self._books = Bookkeeper(self._linker, self._recorder)
+        self._router = Router(settings)
+        keys, ids = Keys(settings, secret), ExchangeIds(secret)
+        self._relay = Relay(
+            keys=keys,
+            router=self._router,
+            ids=ids,
+            placing=Placing(self._deployments, self._linker, self._books, bypass=settings.server.bypass),
+            upstream=self._upstream,
+            books=self._books,
+            limits=Limits(
+                body=settings.server.max_body_bytes,
+                kept=settings.recorder.body_bytes,
+                in_flight=settings.server.max_in_flight,
+                bypass=settings.server.bypass,
+            ),
+        )
+        targets = Targets(store, self._recorder, ids, keys, [app.name for app in settings.apps])
+        self._feedback = FeedbackEndpoint(keys, targets, self._labels)
+        self._admin: ASGIApp = admin.create(store, self._deployments, keys)
+        self._health = Health(
+            self._router, relay=self._relay, recorder=self._recorder, linker=self._linker, books=self._books
+        )
+
+    async def start(self) -> None:
+        """Start what runs beside requests."""
+        self._recorder.start()
+        self._labels.start()
+        await self._deployments.start()
+        if self._scheduler is not None:
+            await self._scheduler.start()
+
+    async def stop(self) -> None:
+        """Stop in the reverse order of what depends on what: nothing is lost that was taken in."""
+        if self._scheduler is not None:
+            await self._scheduler.stop()
+        await self._books.drain()
+        await self._deployments.stop()
+        await asyncio.to_thread(self._labels.stop)
+        await asyncio.to_thread(self._recorder.stop)
+        self._linker.close()
+        await self._upstream.close()
+        self._store.close()
+
+    async def dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request to the endpoint of its path."""
+        path = scope["raw_path"].decode("latin-1")
+        try:
+            address = self._router.locate(path)
+        except ProxyError as error:
+            await Client(receive, send).refuse(error)
+            return
+        if address is None:
+            await self._own(path, scope, receive, send)
+        elif address.below == "/feedback":
+            await self._feedback(scope, receive, send)
+        else:
+            await self._relay(scope, receive, send, address)
+
+    async def _own(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+        if path.startswith("/admin/"):
+            await self._admin(scope, receive, send)
+        elif path in PATHS and scope["method"] in ("GET", "HEAD"):
+            await self._health(path, send)
+        else:
+            hint = "the API begins with /v1: is the base URL http://HOST:PORT/v1?"
+            await Client(receive, send).refuse(ProxyError(404, f"nothing is served here; {hint}", code="not_found"))
+
+
+def _scheduler(settings: Settings, store: Store, config: Path | None) -> Scheduler | None:
+    if settings.training.schedule is None:
+        return None
+    named = dict.fromkeys([name for app in settings.apps for name in app.sets] + [r.set for r in settings.routes])
+    return Scheduler(store, parse(settings.training.schedule), sets=tuple(named), config=config)

@@ -1,0 +1,54 @@
+"""Whether the proxy lives and what it is doing, as JSON for probes and people. It shows no secret and no content."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict
+from typing import Any, Final
+
+from proxy.bookkeeping import Bookkeeper
+from proxy.client import Send
+from proxy.linking import Linker
+from proxy.recording import Recorder
+from proxy.relay import Relay
+from proxy.routing import Router
+
+PATHS: Final = frozenset({"/health/liveliness", "/health/liveness", "/health/readiness", "/status"})
+
+
+class Health:
+    """The answers of one worker."""
+
+    def __init__(self, router: Router, *, relay: Relay, recorder: Recorder, linker: Linker, books: Bookkeeper) -> None:
+        self._relay = relay
+        self._recorder = recorder
+        self._linker = linker
+        self._books = books
+        self._upstreams = [one.name for one in router.upstreams]
+        self._started_at = time.time()
+
+    async def __call__(self, path: str, send: Send) -> None:
+        """Answer one of PATHS."""
+        body = json.dumps(self._said(path)).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    def _said(self, path: str) -> dict[str, Any]:
+        if path.startswith("/health/live"):
+            return {"status": "alive"}
+        ready = "degraded" if self._recorder.stats.failing else "ready"
+        if path == "/health/readiness":
+            return {"status": ready}
+        return {
+            "status": ready,
+            "worker": os.getpid(),
+            "up_seconds": round(time.time() - self._started_at, 1),
+            "in_flight": self._relay.in_flight,
+            "faults": self._books.faults,
+            "upstreams": self._upstreams,
+            "recorder": asdict(self._recorder.stats),
+            "linking": {**asdict(self._linker.stats), "unknown": self._linker.unknown},
+        }

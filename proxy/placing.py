@@ -1,0 +1,107 @@
+"""What a request is given: its trajectory, its arm, and with them the body that is sent.
+
+A request that cannot be changed gets none of it, decided before an arm is drawn. What fails here leaves the request as
+it came. It sends nothing and records nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from proxy import injection
+from proxy.bookkeeping import Bookkeeper
+from proxy.calls import Call, Given, off_loop
+from proxy.deployments import Deployments
+from proxy.errors import ProxyError, from_tfgrpo
+from proxy.injection import Spot
+from proxy.linking import Evidence, Linker
+from proxy.transcript import Transcript
+from tfgrpo.errors import StoreError
+from tfgrpo.types import EMPTY_VERSION
+
+
+class Placing:
+    """Places requests and injects what they get. `bypass`: it does neither."""
+
+    def __init__(self, deployments: Deployments, linker: Linker, books: Bookkeeper, *, bypass: bool = False) -> None:
+        self._deployments = deployments
+        self._linker = linker
+        self._books = books
+        self._bypass = bypass
+
+    async def give(self, call: Call, transcript: Transcript) -> Given:
+        """Return what a request gets.
+
+        Raises:
+            ProxyError: 404, it asks for a version that does not exist; 503, whether it exists cannot be found out.
+        """
+        if self._bypass or call.dialect is None or call.body is None:
+            return _aliased(call, Given(body=call.body))
+        await self._check_pin(call)
+        try:
+            given = await self._placed(call, call.dialect.name, call.body, transcript)
+        except Exception:  # noqa: BLE001 - the edge: nothing of ours may fail a live request
+            self._books.fault("a request could not be placed")
+            transcript.notes.append("not injected: the proxy failed")
+            given = Given(body=call.body, arm="unknown")
+        return _aliased(call, given)
+
+    async def _check_pin(self, call: Call) -> None:
+        name, pin = call.route.set_name, call.route.pin
+        if name is None or not isinstance(pin, int):
+            return
+        try:
+            found = await self._deployments.find_block(name, pin)
+        except StoreError as error:
+            raise from_tfgrpo(error) from error
+        if found is None:
+            raise ProxyError(404, f"there is no version {pin} of {name!r}", code="version_not_found")
+
+    async def _placed(self, call: Call, dialect: str, body: bytes, transcript: Transcript) -> Given:
+        route = call.route
+        spot: Spot | str | None = None
+        if route.set_name is not None:
+            spot = await off_loop(len(body), injection.find, body, dialect, transcript.request_encoding)
+        if isinstance(spot, str):
+            transcript.notes.append(f"not injected: {spot}")
+        evidence = Evidence(
+            app=call.identity.app,
+            set_name=route.set_name,
+            request=call.request,
+            body=body,
+            group=route.group,
+            trajectory=route.trajectory,
+            session=route.session,
+            retry=route.retry,
+            pin=route.pin,
+            injectable=not isinstance(spot, str),
+        )
+        placement = await self._linker.place(evidence, call.id)
+        version = placement.version
+        if route.set_name is None or spot is None or isinstance(spot, str):
+            return Given(evidence, placement, body, "none", placement.arm, version)
+        block = await self._block(route.set_name, version)
+        if block is None:
+            transcript.notes.append(f"not injected: the store did not give version {version}")
+            return Given(evidence, placement, body, "none", "unknown", EMPTY_VERSION)
+        changed = await off_loop(len(body), spot.inject, block)
+        return Given(
+            evidence, placement, changed, f"{route.set_name}@{version}" if block else "none", placement.arm, version
+        )
+
+    async def _block(self, set_name: str, version: int) -> str | None:
+        known = self._deployments.block(set_name, version)
+        if known is not None:
+            return known
+        try:
+            return await self._deployments.find_block(set_name, version)
+        except StoreError:
+            return None
+
+
+def _aliased(call: Call, given: Given) -> Given:
+    """Put the model's other name into the body, where an alias says so."""
+    if call.route.model is None or given.body is None:
+        return given
+    changed = injection.replace_model(given.body, call.route.model)
+    return given if changed is None else replace(given, body=changed)

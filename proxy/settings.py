@@ -1,0 +1,256 @@
+"""`config.yaml` and the environment, read once and checked once, as frozen values.
+
+The sections and keys are those of the documentation; an unknown one refuses the start and is named with its path.
+Secrets are `SecretStr`, so that no log and no print shows them. How a setting is used is known elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from proxy.addresses import is_loopback
+from proxy.model_list import OPENAI_BASE_URL, ModelEntry, checked_url
+from tfgrpo.configuration import DEFAULT_FILE, StoreSettings, Training, explain, overlay, read, resolve
+from tfgrpo.errors import UsageError
+from tfgrpo.trajectories import IGNORED_BY_DEFAULT
+
+MIB: Final = 1024 * 1024
+SET_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+RESERVED_NAMES: Final = frozenset({"admin", "feedback", "health", "metrics", "session", "set", "status", "v1"})
+
+
+def _patterns(value: tuple[str, ...]) -> tuple[str, ...]:
+    if any(pattern.count("*") > 1 for pattern in value):
+        raise ValueError("at most one `*` can stand in a model's pattern")
+    return value
+
+
+Patterns = Annotated[tuple[str, ...], AfterValidator(_patterns)]
+"""Names of models; one `*` in each may stand for any text."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Server(_Section):
+    """Where the proxy listens and what it takes."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8000, ge=0, le=65535)
+    workers: int = Field(default=1, ge=1, le=256)
+    admin_key: SecretStr | tuple[SecretStr, ...] | None = None
+    """The key of the control plane; a list of two while one takes the place of the other."""
+    bypass: bool = False
+    """A pure relay: nothing is injected and nothing recorded."""
+    max_in_flight: int | None = Field(default=None, ge=1)
+    """Requests at once in one worker; one more is answered 503."""
+    drain_seconds: int = Field(default=30, ge=0)
+    """How long requests in flight may take to finish when the proxy is stopped."""
+    pass_through: bool = False
+    """With apps: let unknown keys through, as the app `default`, to upstreams that take the client's own key."""
+    trust_env: bool = False
+    """Honour HTTP_PROXY, HTTPS_PROXY and NO_PROXY on the way to upstreams."""
+    ca_file: Path | None = None
+    """Certificates to trust besides the usual ones."""
+    max_body_bytes: int = Field(default=64 * MIB, ge=1024)
+    """The largest request body of an API that is read; a larger one is answered 413."""
+
+    @property
+    def admin_keys(self) -> tuple[SecretStr, ...]:
+        """The admin keys that are valid now."""
+        if self.admin_key is None:
+            return ()
+        return self.admin_key if isinstance(self.admin_key, tuple) else (self.admin_key,)
+
+    @field_validator("admin_key")
+    @classmethod
+    def _keys_fit(cls, value: SecretStr | tuple[SecretStr, ...] | None) -> SecretStr | tuple[SecretStr, ...] | None:
+        keys = value if isinstance(value, tuple) else () if value is None else (value,)
+        if len(keys) > 2:  # noqa: PLR2004 - the old one and the new one
+            raise ValueError("at most two keys can be valid at once")
+        if any(not key.get_secret_value().strip() for key in keys):
+            raise ValueError("an admin key must not be empty; leave it out to serve this machine only")
+        return value
+
+
+class Upstream(_Section):
+    """A provider: requests whose model fits one of its patterns go there."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
+    base_url: Annotated[str, BeforeValidator(lambda value: checked_url(value) if isinstance(value, str) else value)]
+    models: Patterns = ("*",)
+    api_key: SecretStr | None = None
+    """Absent: the client's own credential passes through."""
+
+    @field_validator("name")
+    @classmethod
+    def _is_free(cls, value: str) -> str:
+        if value in RESERVED_NAMES:
+            raise ValueError(f"{value!r} is the name of a path of the proxy's own; choose another")
+        return value
+
+
+class App(_Section):
+    """A client application: its keys, and what it may use."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    keys: tuple[SecretStr, ...] = Field(min_length=1)
+    feedback_key: SecretStr | None = None
+    """A key that may label this app's exchanges and do nothing else."""
+    upstream: str | None = None
+    """The upstream of its requests that name no model."""
+    upstream_key: SecretStr | None = None
+    """What it pays upstreams with, in place of their `api_key`."""
+    sets: tuple[str, ...] = ()
+    """The experience sets it may use; the first is what its requests get when nobody names one."""
+
+
+class RouteRule(_Section):
+    """Which requests get a set when nobody names one."""
+
+    set: str
+    models: Patterns = ("*",)
+
+
+class Timeouts(_Section):
+    """How long an upstream may take, in seconds."""
+
+    connect: float = Field(default=10, gt=0)
+    first_byte: float = Field(default=600, gt=0)
+    """From the whole request sent to the first byte of the answer; then the client gets a 504."""
+    idle: float = Field(default=600, gt=0)
+    """Between two pieces of an answer; then the client's stream is broken."""
+
+
+class Grouping(_Section):
+    """How first requests are recognised as the same task."""
+
+    ignore: tuple[str, ...] = IGNORED_BY_DEFAULT
+    """Regular expressions whose matches do not count."""
+    system: bool = True
+    """Whether the system text counts."""
+
+    @property
+    def patterns(self) -> tuple[re.Pattern[str], ...]:
+        """`ignore`, compiled."""
+        return tuple(re.compile(text) for text in self.ignore)
+
+    @field_validator("ignore")
+    @classmethod
+    def _compiles(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            try:
+                re.compile(text)
+            except re.error as error:
+                raise ValueError(f"{text!r} is no regular expression: {error}") from error
+        return value
+
+
+class RecorderSettings(_Section):
+    """How much of the traffic may wait in memory for the store."""
+
+    queue_bytes: int = Field(default=64 * MIB, ge=MIB)
+    body_bytes: int = Field(default=8 * MIB, ge=1024)
+    """What is kept of each body; a longer one is marked as truncated and not learned from."""
+
+
+class Settings(_Section):
+    """Everything that can be configured."""
+
+    server: Server = Server()
+    store: StoreSettings = StoreSettings()
+    upstreams: tuple[Upstream, ...] = ()
+    model_list: tuple[ModelEntry, ...] = ()
+    apps: tuple[App, ...] = ()
+    routes: tuple[RouteRule, ...] = ()
+    timeouts: Timeouts = Timeouts()
+    grouping: Grouping = Grouping()
+    recorder: RecorderSettings = RecorderSettings()
+    training: Training = Field(default_factory=Training)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_upstream(cls, values: Any) -> Any:
+        # With a model_list alone, a model it does not name must not go out to an address nobody configured.
+        if isinstance(values, dict) and not values.get("upstreams") and not values.get("model_list"):
+            return {**values, "upstreams": [{"name": "openai", "base_url": OPENAI_BASE_URL}]}
+        return values
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Settings:
+        _unique("upstreams", [upstream.name for upstream in self.upstreams])
+        _unique("apps", [app.name for app in self.apps])
+        _unique("apps keys", [key.get_secret_value() for app in self.apps for key in app.keys], secret=True)
+        names = {upstream.name for upstream in self.upstreams}
+        for app in self.apps:
+            if app.upstream is not None and app.upstream not in names:
+                raise ValueError(f"apps: {app.name!r} names the upstream {app.upstream!r}, which is not configured")
+        for name in [rule.set for rule in self.routes] + [name for app in self.apps for name in app.sets]:
+            if not SET_NAME.fullmatch(name):
+                raise ValueError(
+                    f"{name!r} is no name of a set: lower-case letters, digits, '.', '_' and '-', at most 64"
+                )
+        self._guards_its_keys()
+        return self
+
+    def _guards_its_keys(self) -> None:
+        paid = [u.name for u in self.upstreams if u.api_key is not None]
+        paid += [entry.model_name for entry in self.model_list if entry.litellm_params.api_key is not None]
+        if paid and not self.apps and not is_loopback(self.server.host):
+            raise ValueError(
+                f"server.host is {self.server.host!r} and {paid[0]!r} has an api_key: anyone who reaches the proxy "
+                "could spend it; configure `apps` with keys, or listen on 127.0.0.1"
+            )
+
+
+def load(config: Path | None, *, environ: Mapping[str, str]) -> Settings:
+    """Read a configuration file (None: `config.yaml` where there is one) with the environment laid over it.
+
+    Raises:
+        UsageError: It cannot be read, or a key is unknown or unfit; the message names the key's path.
+    """
+    values = overlay(read(config if config is not None or not DEFAULT_FILE.exists() else DEFAULT_FILE), environ)
+    resolved = resolve({key: value for key, value in values.items() if value is not None}, environ)
+    try:
+        return Settings.model_validate(resolved)
+    except ValidationError as error:
+        raise _named(explain(error)) from error
+
+
+def shown(settings: Settings) -> dict[str, Any]:
+    """The settings as plain values for a person to read, with every secret masked."""
+    values: dict[str, Any] = settings.model_dump(mode="json")
+    values["store"]["url"] = without_password(settings.store.url)
+    return values
+
+
+def without_password(url: str) -> str:
+    """A database's address as it may be shown."""
+    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url)
+
+
+def _named(error: UsageError) -> UsageError:
+    """A complaint about the whole has no path of its own; pydantic's `Value error, ` is no news to the reader."""
+    return UsageError(str(error).replace("Value error, ", "").removeprefix(": "), field=error.field)
+
+
+def _unique(what: str, names: list[str], *, secret: bool = False) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{what}: the same {'key' if secret else repr(name)} stands there twice")

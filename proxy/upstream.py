@@ -1,0 +1,163 @@
+"""The way to a provider: bytes out, bytes in, nothing added, nothing decoded, nothing sent twice.
+
+`HttpUpstream` is the port to every upstream that speaks the API it is called with. It translates failures:
+`Unreachable` before the head of an answer came, `Broken` after. It knows nothing of apps, sets or records.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+from yarl import URL
+
+from proxy.settings import Settings
+
+HEADER_BYTES: Final = 64 * 1024
+KEEP_ALIVE: Final = 4.0
+"""Below what servers commonly grant an idle connection (5 s), so that none is used while the other side closes it."""
+
+_ADDED_BY_AIOHTTP: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+_MOST_HEADERS: Final = 1024
+_NEVER_A_BODY: Final = (204, 304)
+_FIRST_STATUS: Final = 200
+_LAST_STATUS: Final = 599
+
+
+class Unreachable(Exception):  # noqa: N818 - reads as what it says where it is caught
+    """No answer came. `timed_out` tells a slow upstream from one that is down."""
+
+    def __init__(self, reason: str, *, timed_out: bool) -> None:
+        super().__init__(reason)
+        self.timed_out = timed_out
+
+
+class Broken(Exception):  # noqa: N818 - as above
+    """The answer ended before its end."""
+
+
+class Answer:
+    """An upstream's answer whose head is there; its body is read once, piece by piece, and closed in any case."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self.status = response.status
+        self.headers: Sequence[tuple[bytes, bytes]] = response.raw_headers
+        self.bodiless = response.status in _NEVER_A_BODY
+
+    @property
+    def ended(self) -> bool:
+        """Whether everything has been read."""
+        return self._response.content.at_eof()
+
+    async def read(self) -> bytes:
+        """Return the next bytes as they came; b"" at the end.
+
+        Raises:
+            Broken: The upstream cut the answer, or was silent for too long.
+        """
+        try:
+            return await self._response.content.readany()
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise Broken(_reason(error)) from error
+
+    def close(self) -> None:
+        """Let go of the connection: back to the pool when all was read, closed otherwise."""
+        self._response.close() if not self.ended else self._response.release()
+
+
+class HttpUpstream:
+    """One pool of connections to all upstreams. Make it inside the event loop and close it there."""
+
+    def __init__(self, settings: Settings) -> None:
+        timeouts = settings.timeouts
+        self._idle = timeouts.idle
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=0,
+                keepalive_timeout=KEEP_ALIVE,
+                ssl=_trusting(settings.server.ca_file),
+                enable_cleanup_closed=False,
+            ),
+            timeout=aiohttp.ClientTimeout(total=None, connect=timeouts.connect, sock_read=timeouts.first_byte),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            skip_auto_headers=_ADDED_BY_AIOHTTP,
+            max_line_size=HEADER_BYTES,
+            max_field_size=HEADER_BYTES,
+            max_headers=_MOST_HEADERS,
+        )
+        # A request that was sent may have been carried out; aiohttp would send a GET or PUT again, and has no switch.
+        self._session._retry_connection = False  # noqa: SLF001
+        self._proxies: Mapping[str, str] = getproxies() if settings.server.trust_env else {}
+
+    async def send(
+        self, method: str, url: str, headers: list[tuple[str, str]], body: bytes | AsyncIterator[bytes] | None
+    ) -> Answer:
+        """Send a request and return when the head of its answer is there. `url` is sent as it is, encoded.
+
+        Raises:
+            Unreachable: No answer came.
+        """
+        target = URL(url, encoded=True)
+        try:
+            response = await self._session.request(
+                method, target, headers=headers, data=body, allow_redirects=False, proxy=self._proxy(target)
+            )
+        except TimeoutError as error:
+            raise Unreachable("it did not answer in time", timed_out=True) from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise Unreachable(_reason(error), timed_out=False) from error
+        if not _FIRST_STATUS <= response.status <= _LAST_STATUS:
+            response.close()
+            raise Unreachable(f"it answered with the status {response.status}", timed_out=False)
+        connection = response.connection
+        if connection is not None and connection.protocol is not None:
+            connection.protocol.read_timeout = self._idle
+            connection.protocol.start_timeout()
+        return Answer(response)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._session.close()
+
+    def _proxy(self, url: URL) -> str | None:
+        if not self._proxies or proxy_bypass(url.raw_host or ""):
+            return None
+        return self._proxies.get(url.scheme)
+
+
+def host_of(base_url: str) -> str:
+    """The host of an upstream, for messages: never a path, a query or a credential."""
+    return urlsplit(base_url).netloc
+
+
+def _trusting(ca_file: Path | None) -> ssl.SSLContext | bool:
+    if ca_file is None:
+        return True
+    context = ssl.create_default_context()
+    context.load_verify_locations(ca_file)
+    return context
+
+
+_REASONS: Final[tuple[tuple[type[BaseException], str], ...]] = (
+    (aiohttp.ClientConnectorDNSError, "its name could not be resolved"),
+    (aiohttp.ClientConnectorCertificateError, "its certificate was not accepted"),
+    (aiohttp.ClientSSLError, "no TLS connection could be made"),
+    (aiohttp.ClientConnectorError, "the connection failed"),
+    (aiohttp.ServerDisconnectedError, "it closed the connection without an answer"),
+    (aiohttp.ClientPayloadError, "its answer ended before its end"),
+    (TimeoutError, "it fell silent"),
+)
+
+
+def _reason(error: BaseException) -> str:
+    """What happened, on one line, without the addresses and texts of the error, which a client need not know."""
+    said = next((reason for kind, reason in _REASONS if isinstance(error, kind)), "the exchange failed")
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    return f"{said} ({cause.strerror if isinstance(cause, OSError) and cause.strerror else type(cause).__name__})"

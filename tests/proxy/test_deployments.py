@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from proxy.deployments import Deployments
+from tests.proxy.examples import store
+from tfgrpo import library
+from tfgrpo.store import Store
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Store]:
+    opened = store(tmp_path)
+    for text in ("Show each step.", "Check the units."):
+        opened.sets.add_version("math", library.from_texts([text]), status="by hand")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+async def deployments(kept: Store) -> AsyncIterator[Deployments]:
+    made = Deployments(kept, interval=0.02)
+    await made.start()
+    yield made
+    await made.stop()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what the poller brings about."""
+    async with asyncio.timeout(1.0):
+        while not condition():  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0.005)
+
+
+def deploy(kept: Store, live: int | None, candidate: int | None = None) -> None:
+    kept.sets.deploy("math", live=live, candidate=candidate, reason="", actor="test")
+
+
+async def test_a_set_without_a_deployment_has_none(deployments: Deployments) -> None:
+    assert deployments.current("math") is None
+
+
+async def test_a_deployment_made_elsewhere_arrives_by_itself(kept: Store, deployments: Deployments) -> None:
+    deploy(kept, 1)
+    await until(lambda: deployments.current("math") is not None)
+    assert "Show each step." in (deployments.block("math", 1) or "")
+
+
+async def test_a_refresh_brings_a_deployment_at_once(kept: Store) -> None:
+    deployments = Deployments(kept, interval=3600)
+    await deployments.start()
+    deploy(kept, 2)
+    await deployments.refresh()
+    current = deployments.current("math")
+    await deployments.stop()
+    assert current is not None
+    assert current.live == 2
+
+
+async def test_the_blocks_of_live_and_candidate_are_both_in_memory(kept: Store, deployments: Deployments) -> None:
+    deploy(kept, 1, 2)
+    await deployments.refresh()
+    assert deployments.block("math", 1) != deployments.block("math", 2)
+
+
+async def test_version_zero_is_the_empty_block(deployments: Deployments) -> None:
+    assert deployments.block("math", 0) == ""
+
+
+async def test_a_version_that_is_not_deployed_is_found_in_the_store(deployments: Deployments) -> None:
+    assert deployments.block("math", 2) is None
+    assert "Check the units." in (await deployments.find_block("math", 2) or "")
+    assert deployments.block("math", 2) is not None
+
+
+async def test_a_version_that_does_not_exist_has_no_block(deployments: Deployments) -> None:
+    assert await deployments.find_block("math", 9) is None
+
+
+async def test_the_revision_of_a_rollback_is_known(kept: Store, deployments: Deployments) -> None:
+    deploy(kept, 1)
+    deploy(kept, 2)
+    kept.sets.rollback("math", reason="", actor="test")
+    await deployments.refresh()
+    assert deployments.newest_rollback("math") == 3
+    current = deployments.current("math")
+    assert current is not None
+    assert current.live == 1
+
+
+async def test_what_is_known_stays_when_the_store_does_not_answer(
+    tmp_path: Path, kept: Store, deployments: Deployments, caplog: pytest.LogCaptureFixture
+) -> None:
+    deploy(kept, 1)
+    await deployments.refresh()
+    with sqlite3.connect(tmp_path / "store.db", isolation_level=None) as other:
+        other.execute("DROP TABLE meta")
+    other.close()
+    with caplog.at_level(logging.ERROR):
+        await deployments.refresh()
+        await deployments.refresh()
+    current = deployments.current("math")
+    assert current is not None
+    assert current.live == 1
+    assert len(caplog.records) == 1
+
+
+async def test_a_status_that_changes_keeps_the_same_block_text(kept: Store, deployments: Deployments) -> None:
+    deploy(kept, 1)
+    await deployments.refresh()
+    before = deployments.block("math", 1)
+    kept.sets.set_status("math", 1, "helps")
+    await deployments.refresh()
+    assert deployments.block("math", 1) is before

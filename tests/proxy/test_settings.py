@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from proxy.settings import Settings, load, shown
+from tfgrpo.errors import UsageError
+
+PARAMS = {"model": "openai/gpt-4o", "api_base": "http://127.0.0.1:9/v1"}
+
+
+def written(folder: Path, **sections: Any) -> Path:
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(sections))
+    return path
+
+
+def refused(folder: Path, environ: dict[str, str] | None = None, **sections: Any) -> UsageError:
+    with pytest.raises(UsageError) as caught:
+        load(written(folder, **sections), environ=environ or {})
+    return caught.value
+
+
+def test_without_a_file_the_upstream_is_openai(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = load(None, environ={})
+    assert [(one.base_url, one.api_key) for one in settings.upstreams] == [("https://api.openai.com/v1", None)]
+
+
+def test_the_shipped_file_says_what_the_defaults_are() -> None:
+    shipped = Path(__file__).parent.parent.parent / "config.yaml"
+    assert load(shipped, environ={}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("sections", "path"),
+    [
+        ({"server": {"prot": 1}}, "server.prot"),
+        ({"servre": {}}, "servre"),
+        ({"upstreams": [{"name": "a", "base_url": "http://x", "modles": []}]}, "upstreams.0.modles"),
+        ({"server": {"port": "many"}}, "server.port"),
+        ({"training": {"epochs": 0}}, "training.epochs"),
+        ({"upstreams": [{"name": "a", "base_url": "ftp://x"}]}, "upstreams.0.base_url"),
+        ({"grouping": {"ignore": ["("]}}, "grouping.ignore"),
+    ],
+)
+def test_a_key_that_is_unfit_is_named_with_its_path(tmp_path: Path, sections: dict[str, Any], path: str) -> None:
+    error = refused(tmp_path, **sections)
+    assert error.field == path
+    assert path in str(error)
+
+
+def test_an_unknown_variable_is_refused_like_a_key(tmp_path: Path) -> None:
+    assert "server.prot" in str(refused(tmp_path, {"TFGRPO_SERVER__PROT": "1"}))
+
+
+def test_a_variable_overrides_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path, server={"port": 1, "host": "::1"})
+    server = load(path, environ={"TFGRPO_SERVER__PORT": "2"}).server
+    assert (server.port, server.host) == (2, "::1")
+
+
+def test_a_string_may_come_from_the_environment(tmp_path: Path) -> None:
+    path = written(tmp_path, apps=[{"name": "shop", "keys": ["os.environ/SHOP"]}])
+    assert load(path, environ={"SHOP": "sk-shop"}).apps[0].keys[0].get_secret_value() == "sk-shop"
+
+
+def test_a_missing_variable_is_named_with_its_key(tmp_path: Path) -> None:
+    said = str(refused(tmp_path, apps=[{"name": "shop", "keys": ["os.environ/SHOP"]}]))
+    assert "apps[0].keys[0]" in said
+    assert "SHOP" in said
+
+
+def test_no_secret_is_shown(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        server={"admin_key": "CANARY1"},
+        store={"url": "postgresql+psycopg://u:CANARY2@db/x"},
+        apps=[{"name": "a", "keys": ["CANARY3"], "feedback_key": "CANARY4", "upstream_key": "CANARY5"}],
+        upstreams=[{"name": "up", "base_url": "http://x/v1", "api_key": "CANARY6"}],
+        model_list=[{"model_name": "m", "litellm_params": {**PARAMS, "api_key": "CANARY7"}}],
+        training={"optimizer": {"api_key": "CANARY8"}},
+    )
+    assert "CANARY" not in json.dumps(shown(load(path, environ={})))
+
+
+def test_an_error_shows_no_value(tmp_path: Path) -> None:
+    assert "CANARY" not in str(refused(tmp_path, server={"admin_key": {"key": "CANARY"}}))
+
+
+def test_a_provider_key_without_apps_needs_a_loopback_host(tmp_path: Path) -> None:
+    paid = [{"name": "up", "base_url": "http://x/v1", "api_key": "k"}]
+    assert "api_key" in str(refused(tmp_path, server={"host": "0.0.0.0"}, upstreams=paid))  # noqa: S104 - is refused
+
+
+def test_a_provider_key_behind_app_keys_may_listen_anywhere(tmp_path: Path) -> None:
+    paid = [{"name": "up", "base_url": "http://x/v1", "api_key": "k"}]
+    path = written(tmp_path, server={"host": "::"}, upstreams=paid, apps=[{"name": "a", "keys": ["k"]}])
+    assert load(path, environ={}).server.host == "::"
+
+
+def test_a_model_list_alone_leaves_no_other_upstream(tmp_path: Path) -> None:
+    path = written(tmp_path, model_list=[{"model_name": "m", "litellm_params": PARAMS}])
+    assert load(path, environ={}).upstreams == ()
+
+
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [
+        ("openai/gpt-4o", "gpt-4o"),
+        ("hosted_vllm/org/name", "org/name"),
+        ("gpt-4o", "gpt-4o"),
+        ("meta-llama/Llama-3", "meta-llama/Llama-3"),
+    ],
+)
+def test_a_provider_prefix_is_not_part_of_the_model(tmp_path: Path, model: str, target: str) -> None:
+    path = written(tmp_path, model_list=[{"model_name": "m", "litellm_params": {**PARAMS, "model": model}}])
+    assert load(path, environ={}).model_list[0].litellm_params.target == target
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"model": "anthropic/claude", "api_base": "http://x"}, "anthropic"),
+        ({"model": "bedrock/x"}, "bedrock"),
+        ({"model": "gpt", "api_base": "http://x", "custom_llm_provider": "azure"}, "azure"),
+        ({"model": "hosted_vllm/x"}, "api_base"),
+        ({"model": "gpt-4o", "temperature": 0}, "temperature"),
+    ],
+)
+def test_an_entry_that_cannot_be_served_refuses_the_start(tmp_path: Path, params: dict[str, Any], said: str) -> None:
+    assert said in str(refused(tmp_path, model_list=[{"model_name": "m", "litellm_params": params}]))
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"upstreams": [{"name": "a", "base_url": "http://x"}, {"name": "a", "base_url": "http://y"}]},
+        {"apps": [{"name": "a", "keys": ["k"]}, {"name": "b", "keys": ["k"]}]},
+        {"apps": [{"name": "a", "keys": ["k"], "upstream": "nowhere"}]},
+        {"routes": [{"set": "No Such Name"}]},
+        {"upstreams": [{"name": "admin", "base_url": "http://x"}]},
+        {"upstreams": [{"name": "a", "base_url": "http://user:pw@x"}]},
+        {"upstreams": [{"name": "a", "base_url": "http://x", "models": ["*a*"]}]},
+    ],
+)
+def test_what_does_not_fit_together_refuses_the_start(tmp_path: Path, sections: dict[str, Any]) -> None:
+    assert "\n" not in str(refused(tmp_path, **sections))
