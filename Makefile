@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup serve test check lint types tour lock clean
+.PHONY: setup serve test check lint types tour bench lock clean
 
 setup: $(READY)
 
@@ -40,6 +40,10 @@ types: setup
 
 tour: setup
 	@$(BIN)/python docs/tour.py
+
+# LITELLM=PROGRAM compares with LiteLLM's proxy, from an environment of its own.
+bench: setup
+	@$(BIN)/python -m benchmarks.relay $(if $(LITELLM),--litellm $(LITELLM))
 
 # Writes both lock files anew. No index address may stand in them.
 lock: setup

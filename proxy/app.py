@@ -20,7 +20,7 @@ by place and close), the recorder's queue (drained by its thread), the connectio
 from __future__ import annotations
 
 import asyncio
-import logging
+import gc
 import os
 from pathlib import Path
 from typing import Final
@@ -52,11 +52,14 @@ from tfgrpo.store import Store
 CONFIG_VARIABLE: Final = "TFGRPO_CONFIG"
 """How the parent tells its workers which configuration file to read."""
 
-_log = logging.getLogger(__name__)
+GARBAGE: Final = (50_000, 20, 100)
+"""When the collector looks for cycles. Requests leave next to none, and a look at the link cache takes milliseconds."""
 
 
 def create() -> App:
     """Make the application of one worker, from the settings as they are now."""
+    gc.freeze()
+    gc.set_threshold(*GARBAGE)
     named = os.environ.get(CONFIG_VARIABLE)
     config = Path(named) if named else None
     return App(load(config, environ=os.environ), config)

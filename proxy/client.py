@@ -1,7 +1,8 @@
 """The client's side of one exchange: its body, whether it is still there, what it is answered.
 
-The server tells of a client that went away only to whoever listens, so somebody always does: whoever reads the body,
-and a watcher from then on, which cancels the exchange's task. It does not know what is relayed.
+The server tells of a client that went away only to whoever listens: whoever reads the body, and from then on a watcher,
+which cancels the exchange's task. The watcher starts after a moment, for most exchanges are over before it would be of
+use, and one more task costs as much as reading and changing the request. It does not know what is relayed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
+UNWATCHED_SECONDS = 0.2
+"""How long a client may have left before it is noticed."""
+
+
 class Gone(Exception):  # noqa: N818 - reads as what it says where it is caught
     """The client went away."""
 
@@ -31,6 +36,7 @@ class Client:
         self._send = send
         self._task = asyncio.current_task()
         self._body_read = asyncio.Event()
+        self._watcher: asyncio.Task[None] | None = None
         self.gone = False
         self.answered = False
         """Whether a status was sent: from then on there is no other answer."""
@@ -75,7 +81,7 @@ class Client:
         """
         if not reading:
             self._body_read.set()
-        watcher = asyncio.create_task(self._watch())
+        watching = asyncio.get_running_loop().call_later(UNWATCHED_SECONDS, self._start_watching)
         try:
             yield
         except asyncio.CancelledError:
@@ -85,7 +91,9 @@ class Client:
                 self._task.uncancel()
             raise Gone from None
         finally:
-            watcher.cancel()
+            watching.cancel()
+            if self._watcher is not None:
+                self._watcher.cancel()
 
     async def start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         """Send the head of the answer."""
@@ -113,6 +121,9 @@ class Client:
             message = await self._receive()
         self.gone = True
         raise Gone
+
+    def _start_watching(self) -> None:
+        self._watcher = asyncio.create_task(self._watch())
 
     async def _watch(self) -> None:
         await self._body_read.wait()

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import re
 import time
 
 from proxy.auth import DEFAULT_APP
+from proxy.randomness import RandomBytes
 
 PREFIX = "ex-"
 _HEAD = 15
@@ -30,11 +30,12 @@ class ExchangeIds:
 
     def __init__(self, secret: bytes) -> None:
         self._origin_key = hmac.digest(secret, b"exchange id: origin", "sha256")
+        self._random = RandomBytes()
         self._owner_key = hmac.digest(secret, b"exchange id: owner", "sha256")
 
     def new(self, app: str, credential: str) -> str:
         """Return a fresh id of visible ASCII for an exchange of `app`, made with `credential`."""
-        head = int(time.time() * 1000).to_bytes(6) + os.urandom(_HEAD - 6)
+        head = int(time.time() * 1000).to_bytes(6) + self._random.take(_HEAD - 6)
         raw = head + self._origin(head) + self._owner(head, app, credential)
         return PREFIX + raw.hex()
 

@@ -7,7 +7,6 @@ of its own, outside every experiment. It does not know HTTP, nor what is injecte
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +19,7 @@ from proxy.clues import Clues, clues, task_number
 from proxy.clues import Evidence as Evidence
 from proxy.deployments import Deployments
 from proxy.link_cache import LinkCache, Node
+from proxy.randomness import RandomBytes
 from proxy.recall import IDLE_SECONDS, PATIENCE, Recall
 from proxy.recall import Stats as Stats
 from proxy.recording import Recorder, Taken
@@ -85,6 +85,7 @@ class Linker:
         self._deployments = deployments
         self._recorder = recorder
         self._secret = secret
+        self._random = RandomBytes()
         self._ignore = tuple(ignore)
         self._system = system
         self._clock = clock
@@ -200,7 +201,7 @@ class Linker:
             ours = not self._cache.find(found.named or "")
             return _Beginning(found.name, lost=not ours or (found.continues and not certain), ours=ours)
         if found.session is None or not certain:
-            return _Beginning(_random_name(), lost=found.continues or found.session is not None)
+            return _Beginning(f"t-{self._random.take(12).hex()}", lost=found.continues or found.session is not None)
         newest = self._newest_task(found)
         number = 1 + task_number(newest.assignment.trajectory, found.session) if newest is not None else 1
         return _Beginning(found.session if number == 1 else f"{found.session}/{number}", lost=found.continues)
@@ -262,7 +263,3 @@ class Linker:
 
 def _oldest_free(nodes: Iterable[Node]) -> Node | None:
     return next((node for node in nodes if not node.taken), None)
-
-
-def _random_name() -> str:
-    return f"t-{os.urandom(12).hex()}"

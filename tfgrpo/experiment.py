@@ -1,13 +1,13 @@
 """Which arm of a live experiment a new trajectory falls into.
 
-Pure. The draw is a keyed hash, so that every worker draws the same arm for the same trajectory without asking
-anyone, and nobody without the secret can choose an id that lands in a given arm. It does not know what an arm
-means for a request, nor how arms are compared.
+Pure. The draw is a keyed hash (BLAKE2b as a MAC, RFC 7693), so that every worker draws the same arm for the same
+trajectory without asking anyone, and nobody without the secret can choose an id that lands in a given arm. It does not
+know what an arm means for a request, nor how arms are compared.
 """
 
 from __future__ import annotations
 
-import hmac
+import hashlib
 from collections.abc import Mapping
 
 from tfgrpo.types import Arm, Deployment
@@ -41,4 +41,5 @@ def draw(secret: bytes, experiment: str, trajectory: str, shares: Mapping[str, f
 
 def _uniform(secret: bytes, experiment: str, trajectory: str) -> float:
     text = f"{experiment}\0{trajectory}".encode("utf-8", "surrogatepass")
-    return (int.from_bytes(hmac.digest(secret, text, "sha256")[:8]) >> (64 - _BITS)) * _STEP
+    point = hashlib.blake2b(text, digest_size=8, key=secret, person=b"tfgrpo arm").digest()
+    return (int.from_bytes(point) >> (64 - _BITS)) * _STEP

@@ -23,21 +23,29 @@ EPSILON = 1e-9
 MOST_KEYS = 64
 """How many link keys of one request are looked up; a conversation of more turns is found by its newest."""
 
-_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
-IGNORED_BY_DEFAULT: Final = (
-    r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b",
-    r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?Z| ?[+-]\d{2}:?\d{2})?)?\b",
-    rf"\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*\.?,? )?{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}\b",
-    rf"\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*\.?,? )?\d{{1,2}}\.? {_MONTH},? \d{{4}}\b",
-    r"\b\d{1,2}[./]\d{1,2}[./]\d{4}\b",
-    r"\b\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?[AaPp]\.?[Mm]\b\.?)?",
-    r"\b1\d{9}(?:\d{3})?(?:\.\d+)?\b",
+# Each pattern starts with a set of characters and looks behind it for the border of the word: so the engine skips what
+# cannot match. `\b` in front would be tried at each place of a text that may be long, on the live path.
+_MONTHS = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_WEEKDAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?<!\w...)[a-z]*\.?,? "
+_DAY_YEAR = r"[a-z]*\.? \d{1,2}(?:st|nd|rd|th)?,? \d{4}\b"
+_MONTH_YEAR = rf"(?:st|nd|rd|th)?\.? {_MONTHS}[a-z]*\.?,? \d{{4}}\b"
+_DEFAULTS: Final = (
+    (r"[0-9a-fA-F](?<!\w.)[0-9a-fA-F]{7}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b", "-"),
+    (r"\d(?<!\w.)\d{3}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: ?Z| ?[+-]\d\d:?\d\d)?)?\b", "-"),
+    (rf"{_WEEKDAY}(?:{_MONTHS}{_DAY_YEAR}|\d{{1,2}}{_MONTH_YEAR})", " "),
+    (rf"{_MONTHS}(?<!\w...){_DAY_YEAR}", " "),
+    (rf"\d(?<!\w.)\d?{_MONTH_YEAR}", " "),
+    (r"\d(?<!\w.)\d?[./]\d{1,2}[./]\d{4}\b", ""),
+    (r"\d(?<!\w.)\d?:\d\d(?::\d\d(?:\.\d+)?)?(?: ?[AaPp]\.?[Mm]\b\.?)?", ":"),
+    (r"1(?<!\w.)\d{9}(?:\d{3})?(?:\.\d+)?\b", ""),
 )
+"""Patterns, each with a text that all it matches holds: what lacks it is not searched."""
+
+IGNORED_BY_DEFAULT: Final = tuple(pattern for pattern, _ in _DEFAULTS)
 """UUIDs, dates, times and epoch stamps: what changes though the task is the same. Not all numbers: "order 12" is not
-"order 13". Each of them needs a digit, so a text without one is not searched."""
+"order 13"."""
 
-
-_NEED_A_DIGIT: Final = frozenset(IGNORED_BY_DEFAULT)
+_NEEDED: Final = dict(_DEFAULTS)
 _DIGIT: Final = re.compile(r"\d")
 
 
@@ -220,7 +228,8 @@ def _same(left: Sequence[Message], right: Sequence[Message]) -> bool:
 def _blank(text: str, ignore: Sequence[re.Pattern[str]]) -> str:
     digits = _DIGIT.search(text) is not None
     for pattern in ignore:
-        if digits or pattern.pattern not in _NEED_A_DIGIT:
+        needed = _NEEDED.get(pattern.pattern)
+        if needed is None or (digits and needed in text):
             text = pattern.sub("\N{WHITE SQUARE}", text)
     return text
 

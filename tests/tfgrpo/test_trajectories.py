@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -190,3 +191,31 @@ def test_any_conversation_is_found_again_by_its_next_turn(
     left = trajectories.answer_keys(SCOPE, ask(*before), answered(said(text)))
     request = ask(*before, said(text), *[message for message in after if message.role != "assistant"])
     assert set(trajectories.request_keys(SCOPE, request)) & set(left)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "6f1e2d3c-1111-2222-3333-444455556666",
+        "2026-12-02",
+        "2026-12-02T10:11:12.5Z",
+        "2026-12-02 10:11 +0100",
+        "Monday, December 2nd, 2026",
+        "Mon, 02 Dec 2026",
+        "2 Dec. 2026",
+        "May 5, 2020",
+        "1/2/2026",
+        "31.12.2026",
+        "12:30",
+        "10:11:12 p.m.",
+        "1796202596",
+        "1796202596123.25",
+    ],
+)
+def test_what_changes_from_day_to_day_does_not_make_another_task(text: str) -> None:
+    assert group(user(f"Answer ({text}) please")) == group(user("Answer (\N{WHITE SQUARE}) please"))
+
+
+@pytest.mark.parametrize("text", ["12", "3.14", "v1.2.2026", "order 17962025961", "x2026-12-02y", "1:2", "May 5"])
+def test_other_numbers_make_another_task(text: str) -> None:
+    assert group(user(text)) != group(user(text.replace("2", "7").replace("1", "8").replace("5", "9")))

@@ -6,14 +6,14 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import zstandard
 from sqlalchemy import Connection, Row, Select, and_, func, select, update
-from sqlalchemy.dialects.sqlite import insert
 
 from tfgrpo.store import schema
-from tfgrpo.store.engine import Database
+from tfgrpo.store.engine import Database, insert_new
 from tfgrpo.types import Assignment, Bodies, Exchange, Link
 
 LEVEL = 3
@@ -24,6 +24,12 @@ CHUNK = 500
 
 _EXCHANGE = tuple(field.name for field in dataclasses.fields(Exchange))
 _ASSIGNMENT = tuple(field.name for field in dataclasses.fields(Assignment))
+_LINK = tuple(field.name for field in dataclasses.fields(Link))
+_BODIES = tuple(column.name for column in schema.bodies.columns)
+
+_exchange_row = attrgetter(*_EXCHANGE)
+_assignment_row = attrgetter(*_ASSIGNMENT)
+_link_row = attrgetter(*_LINK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,32 +73,16 @@ class Traffic:
 
     def add(self, batch: Batch) -> None:
         """Record the batch in one transaction."""
-        compress = zstandard.ZstdCompressor(level=LEVEL).compress
-        exchanges = [_fields(exchange, _EXCHANGE) for exchange, _ in batch.exchanges]
-        bodies = [
-            {
-                "exchange": exchange.id,
-                "request": compress(kept.request),
-                "response": compress(kept.response),
-                "request_encoding": kept.request_encoding,
-                "response_encoding": kept.response_encoding,
-                "response_type": kept.response_type,
-                "created_at": exchange.started_at,
-            }
-            for exchange, kept in batch.exchanges
-        ]
-        assignments = [_fields(assignment, _ASSIGNMENT) for assignment in batch.assignments]
-        links = [_fields(link, ("key", "exchange", "app", "trajectory", "created_at")) for link in batch.links]
+        inserts = (
+            (schema.trajectories, _ASSIGNMENT, [_assignment_row(one) for one in batch.assignments]),
+            (schema.links, _LINK, [_link_row(one) for one in batch.links]),
+            (schema.exchanges, _EXCHANGE, [_exchange_row(exchange) for exchange, _ in batch.exchanges]),
+            (schema.bodies, _BODIES, _body_rows(batch.exchanges)),
+        )
 
         def work(connection: Connection) -> None:
-            for table, rows in (
-                (schema.trajectories, assignments),
-                (schema.links, links),
-                (schema.exchanges, exchanges),
-                (schema.bodies, bodies),
-            ):
-                if rows:
-                    connection.execute(insert(table).on_conflict_do_nothing(), rows)
+            for table, columns, rows in inserts:
+                insert_new(connection, table, columns, rows)
             for parent, child in batch.taken:
                 taken = schema.links.c.exchange == parent, schema.links.c.taken_by.is_(None)
                 connection.execute(update(schema.links).where(*taken).values(taken_by=child))
@@ -241,8 +231,27 @@ class Traffic:
         return [Exchange(**row._mapping) for row in rows]  # noqa: SLF001 - SQLAlchemy's public name for it
 
 
-def _fields(value: object, names: Sequence[str]) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in names}
+def _body_rows(exchanges: Sequence[tuple[Exchange, Bodies]]) -> list[tuple[Any, ...]]:
+    """Compress all bodies of a batch in one call: each call lets go of the interpreter, which the live path runs in."""
+    if not exchanges:
+        return []
+    raw = [body for _, kept in exchanges for body in (kept.request, kept.response)]
+    compressor = zstandard.ZstdCompressor(level=LEVEL)
+    if any(raw):
+        filled = iter(compressor.multi_compress_to_buffer([body for body in raw if body]))
+    packed = [next(filled).tobytes() if body else compressor.compress(b"") for body in raw]
+    return [
+        (
+            exchange.id,
+            packed[2 * place],
+            packed[2 * place + 1],
+            kept.request_encoding,
+            kept.response_encoding,
+            kept.response_type,
+            exchange.started_at,
+        )
+        for place, (exchange, kept) in enumerate(exchanges)
+    ]
 
 
 def _assignment(row: Row[Any]) -> Assignment:
