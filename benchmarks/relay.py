@@ -1,8 +1,8 @@
 """CPU per request, start time and memory of the proxy, and of LiteLLM's proxy where one is named: `make bench`.
 
 Everything runs on this machine: an upstream that answers at once, the proxy under test with one worker, and a load of
-16 connections. CPU is that of the proxy's processes (user and system, writer thread included), read from /proc before and
-after. The request is a chat completion of 1 KB; recording is on and 2 KB are injected. Linux only.
+16 connections. CPU is that of the proxy's processes (user and system, writer thread included), read from /proc before
+and after. The request is a chat completion of 1 KB; recording is on and 2 KB are injected. Linux only.
 """
 
 from __future__ import annotations
@@ -259,9 +259,7 @@ async def benchmark(seconds: float, program: str | None) -> None:
         mine = await ours(Path(folder), port, seconds)
         show("tfgrpo", mine)
         if program is None:
-            say(
-                "LiteLLM's proxy is not measured; name its program with --litellm (pip install 'litellm[proxy]' elsewhere)"
-            )
+            say("LiteLLM's proxy is not measured; name its program with --litellm")
         else:
             theirs = await litellm(Path(folder), program, port, seconds)
             show("LiteLLM", theirs)

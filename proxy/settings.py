@@ -25,7 +25,7 @@ from pydantic import (
 
 from proxy.addresses import is_loopback
 from proxy.model_list import OPENAI_BASE_URL, ModelEntry, checked_url
-from tfgrpo.configuration import DEFAULT_FILE, StoreSettings, Training, explain, overlay, read, resolve
+from tfgrpo.configuration import DEFAULT_FILE, Layered, StoreSettings, Training, explain, overlay, read, resolve
 from tfgrpo.errors import UsageError
 from tfgrpo.trajectories import IGNORED_BY_DEFAULT
 
@@ -170,7 +170,7 @@ class RecorderSettings(_Section):
     """What is kept of each body; a longer one is marked as truncated and not learned from."""
 
 
-class Settings(_Section):
+class Settings(Layered):
     """Everything that can be configured."""
 
     server: Server = Server()
@@ -225,7 +225,9 @@ def load(config: Path | None, *, environ: Mapping[str, str]) -> Settings:
     Raises:
         UsageError: It cannot be read, or a key is unknown or unfit; the message names the key's path.
     """
-    values = overlay(read(config if config is not None or not DEFAULT_FILE.exists() else DEFAULT_FILE), environ)
+    values = overlay(
+        Settings, read(config if config is not None or not DEFAULT_FILE.exists() else DEFAULT_FILE), environ
+    )
     resolved = resolve({key: value for key, value in values.items() if value is not None}, environ)
     try:
         return Settings.model_validate(resolved)

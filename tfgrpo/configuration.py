@@ -6,13 +6,19 @@ use the same three helpers. It does not know the proxy's sections and does not j
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -83,7 +89,24 @@ class StoreSettings(_Settings):
     url: str = "sqlite:///data/tfgrpo.db"
 
 
-class Configuration(_Settings):
+class Layered(BaseSettings):
+    """A whole configuration. Its layers, file and environment, are laid by `load`; making one reads neither."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the library's signature
+        init_settings: PydanticBaseSettingsSource,
+        *_: PydanticBaseSettingsSource,
+        **__: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Take what is passed, and nothing from elsewhere."""
+        return (init_settings,)
+
+
+class Configuration(Layered):
     """The sections of this package."""
 
     store: StoreSettings = StoreSettings()
@@ -117,7 +140,7 @@ def load(
     """
     values = read(config if config is not None or not DEFAULT_FILE.exists() else DEFAULT_FILE)
     chosen: dict[str, Any] = {name: values[name] for name in sections if values.get(name) is not None}
-    chosen = overlay(chosen, {k: v for k, v in environ.items() if _section(k) in sections})
+    chosen = overlay(Configuration, chosen, {k: v for k, v in environ.items() if _section(k) in sections})
     try:
         return Configuration.model_validate(resolve(chosen, environ))
     except ValidationError as error:
@@ -141,16 +164,24 @@ def read(config: Path | None) -> dict[str, Any]:
     return values
 
 
-def overlay(values: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return `values` with each variable `TFGRPO_SECTION__KEY[__KEY]` put in its place.
+def overlay(model: type[BaseSettings], values: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return `values` with each variable `TFGRPO_SECTION__KEY` of the model's sections put in its place.
 
-    A value is text, or JSON where it starts with `{` or `[`. An empty variable counts as not set.
+    Lists and mappings are JSON, a whole section too: `TFGRPO_ROUTES`. An empty variable counts as not set.
+
+    Raises:
+        UsageError: a variable names no section, or holds broken JSON.
     """
-    result = dict(values)
-    for name, text in sorted(environ.items()):
-        if name.upper().startswith(PREFIX) and "__" in name and text:
-            _put(result, name[len(PREFIX) :].lower().split("__"), _value(name, text))
-    return result
+    mine = {name: text for name, text in environ.items() if _section(name) and text}
+    for name in mine:
+        if "__" in name and _section(name) not in model.model_fields:
+            raise UsageError(f"{name} names the section {_section(name)!r}, which is not known; unset it", field=name)
+    source = EnvSettingsSource(model, env_prefix=PREFIX, env_nested_delimiter="__")
+    source.env_vars = {name.lower(): text for name, text in mine.items()}
+    try:
+        return _merged(values, source())
+    except SettingsError as error:
+        raise UsageError(f"{' '.join(str(error).split())}; lists and mappings are written as JSON") from error
 
 
 def resolve(value: Any, environ: Mapping[str, str], *, path: str = "") -> Any:
@@ -181,22 +212,14 @@ def explain(error: ValidationError) -> UsageError:
 
 
 def _section(variable: str) -> str:
-    return variable.upper().removeprefix(PREFIX).split("__")[0].lower() if "__" in variable else ""
+    """The section that an environment variable names, "" when it does not have the form of ours."""
+    name = variable.upper()
+    return name.removeprefix(PREFIX).split("__")[0].lower() if name.startswith(PREFIX) else ""
 
 
-def _put(values: dict[str, Any], path: list[str], value: Any) -> None:
-    *parents, last = path
-    for key in parents:
-        below = values.get(key)
-        values[key] = dict(below) if isinstance(below, dict) else {}
-        values = values[key]
-    values[last] = value
-
-
-def _value(name: str, text: str) -> Any:
-    if not text.lstrip().startswith(("{", "[")):
-        return text
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"{name} looks like JSON but is not: {error}", field=name) from error
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(below)
+    for key, value in above.items():
+        known = result.get(key)
+        result[key] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+    return result

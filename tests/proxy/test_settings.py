@@ -150,3 +150,12 @@ def test_an_entry_that_cannot_be_served_refuses_the_start(tmp_path: Path, params
 )
 def test_what_does_not_fit_together_refuses_the_start(tmp_path: Path, sections: dict[str, Any]) -> None:
     assert "\n" not in str(refused(tmp_path, **sections))
+
+
+def test_a_variable_that_names_an_unknown_section_is_refused(tmp_path: Path) -> None:
+    assert "TFGRPO_SERVR__PORT" in str(refused(tmp_path, {"TFGRPO_SERVR__PORT": "1"}))
+
+
+def test_a_list_may_come_from_the_environment_as_json(tmp_path: Path) -> None:
+    settings = load(written(tmp_path), environ={"TFGRPO_ROUTES": '[{"set": "math", "models": ["a*"]}]'})
+    assert settings.routes[0].set == "math"

@@ -82,3 +82,13 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 def test_the_memo_lies_beside_the_store() -> None:
     loaded = load(None, environ={"TFGRPO_STORE__URL": "sqlite:////srv/x/tfgrpo.db"})
     assert loaded.memo == Path("/srv/x/memo")
+
+
+def test_a_variable_that_names_no_section_is_left_to_the_other_program() -> None:
+    assert load(None, environ={"TFGRPO_SERVER__PORT": "1"}) == Configuration()
+
+
+def test_broken_json_in_a_variable_is_refused_naming_it_and_not_its_value() -> None:
+    with pytest.raises(UsageError, match="training") as caught:
+        load(None, environ={"TFGRPO_TRAINING": "{canary"})
+    assert "canary" not in str(caught.value)
