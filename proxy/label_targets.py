@@ -181,8 +181,12 @@ def _of_exchange(wanted: Wanted, caller: _Caller, exchange: Exchange) -> Target:
 
 def _absent(wanted: Wanted, *, final: bool = False) -> ProxyError:
     said = f"{wanted.param}: nothing of yours is known as {wanted.value!r}"
+    whose = "a label needs the key that made the exchange, or another of its app's, or the admin key"
     if final:
-        return ProxyError(404, said, code="not_found", param=wanted.param)
+        return ProxyError(404, f"{said}; {whose}", code="not_found", param=wanted.param)
     return ProxyError(
-        404, f"{said} yet; nothing was stored, it is safe to send this again", code="not_found_yet", param=wanted.param
+        404,
+        f"{said} yet; nothing was stored, it is safe to send this again ({whose})",
+        code="not_found_yet",
+        param=wanted.param,
     )
