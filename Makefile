@@ -16,9 +16,10 @@ $(READY): pyproject.toml requirements.lock requirements-dev.lock
 	@echo "setup: installing the locked packages into .venv (hash-checked, a minute on a fresh machine)"
 	@sed -n '/^uv==/,/[^\\]$$/p' requirements-dev.lock > .venv/uv.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r .venv/uv.lock
-	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.lock
+	@$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements-dev.lock
 	@echo "setup: installing tfgrpo-proxy and tfgrpo"
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q proxy tfgrpo
 	@touch $(READY)
 	@echo "setup: done; $(BIN)/tfgrpo-proxy and $(BIN)/tfgrpo are ready"
 
