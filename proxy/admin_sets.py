@@ -154,7 +154,7 @@ class SetsApi:
                 if_revision=body.if_revision,
             )
         )
-        await self._deployments.refresh()
+        await self._deployments.reach_all()
         return JSONResponse(_deployed(made))
 
     async def rollback(self, request: Request) -> Response:
@@ -162,7 +162,7 @@ class SetsApi:
         name = request.path_params["set"]
         body = await _body(request, Rollback, may_be_empty=True)
         made = await asyncio.to_thread(lambda: self._store.sets.rollback(name, reason=body.reason, actor=ACTOR))
-        await self._deployments.refresh()
+        await self._deployments.reach_all()
         return JSONResponse(_deployed(made))
 
     async def history(self, request: Request) -> Response:

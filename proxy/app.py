@@ -102,7 +102,7 @@ class Parts:
         secret = store.secret()
         self._store = store
         self._upstream = HttpUpstream(settings)
-        self._deployments = Deployments(store)
+        self._deployments = Deployments(store, peers=settings.server.workers > 1)
         self._recorder = Recorder(
             store,
             queue_bytes=settings.recorder.queue_bytes,
@@ -174,7 +174,7 @@ class Parts:
             return
         if address is None:
             await self._own(path, scope, receive, send)
-        elif address.below == "/feedback":
+        elif address.below in ("/feedback", "/feedback/"):
             await self._feedback(scope, receive, send)
         else:
             await self._relay(scope, receive, send, address)

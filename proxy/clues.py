@@ -65,8 +65,11 @@ class Clues:
         return self.session is None or trajectory == self.session or trajectory.startswith(f"{self.session}/")
 
 
-def clues(evidence: Evidence) -> Clues:
-    """Return the link keys of a request. An explicit trajectory makes its session immaterial."""
+def clues(evidence: Evidence, ignore: trajectories.Patterns = ()) -> Clues:
+    """Return the link keys of a request. An explicit trajectory makes its session immaterial.
+
+    `ignore` is what does not count in system texts.
+    """
     request, within = evidence.request, evidence.scope
     continues = request is not None and trajectories.continues(request)
     session = _session(evidence) if evidence.trajectory is None else None
@@ -76,7 +79,7 @@ def clues(evidence: Evidence) -> Clues:
         set_name=evidence.set_name,
         scope=within,
         continues=continues,
-        chain=trajectories.request_keys(within, request) if request is not None and continues else (),
+        chain=trajectories.request_keys(within, request, ignore) if request is not None and continues else (),
         failed=evidence.retry_key if evidence.retry else None,
         name=evidence.trajectory,
         named=None if evidence.trajectory is None else f"{everywhere}\0{evidence.trajectory}",

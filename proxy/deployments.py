@@ -38,11 +38,15 @@ class _Snapshot:
 
 
 class Deployments:
-    """The current deployments of all sets. Reading never blocks and never fails."""
+    """The current deployments of all sets. Reading never blocks and never fails.
 
-    def __init__(self, store: Store, *, interval: float = 0.4) -> None:
+    The store is polled each `interval` seconds; `peers`: other workers poll it too.
+    """
+
+    def __init__(self, store: Store, *, interval: float = 0.25, peers: bool = False) -> None:
         self._store = store
         self._interval = interval
+        self._peers = peers
         self._snapshot = _Snapshot()
         self._others: OrderedDict[tuple[str, int], str] = OrderedDict()
         self._answering = True
@@ -108,6 +112,13 @@ class Deployments:
         if len(self._others) > OTHER_BLOCKS:
             self._others.popitem(last=False)
         return found
+
+    async def reach_all(self) -> None:
+        """Read the deployments now, and return when the other workers have had the time to do so as well."""
+        await self.refresh()
+        if self._peers:
+            # Twice: a worker that polled just before the change waits one interval, and reads for a part of another.
+            await asyncio.sleep(2 * self._interval)
 
     async def _poll(self) -> None:
         while True:

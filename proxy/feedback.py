@@ -141,7 +141,7 @@ def _checked(item: Any, where: str) -> Feedback:
     post = json_bodies.checked(Feedback, item, where=where)
     if (post.metric or "reward") == "reward" and not 0 <= post.value <= 1:
         param = json_bodies.path(where, "value")
-        raise ProxyError(400, f"{param} is {post.value:g}; a reward lies in [0, 1]", code="invalid_value", param=param)
+        raise ProxyError(400, f"{param} is {post.value}; a reward lies in [0, 1]", code="invalid_value", param=param)
     return post
 
 

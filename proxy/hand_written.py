@@ -6,7 +6,6 @@ Pure. An entry keeps its id and its provenance when its id is sent along; an ent
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -55,14 +54,15 @@ def library(lessons: Sequence[Lesson], versions: Sequence[Version], *, parent: i
     # The parent's entries count, then the newest of that id.
     ordered = sorted(versions, key=lambda version: version.version == parent)
     known = {entry.id: entry for version in ordered for entry in version.library.experiences}
-    sent = Counter(lesson.id for lesson in lessons if lesson.id is not None)
-    numbers = [int(found.group(1)) for id_ in sent if (found := _OURS.fullmatch(id_))]
+    sent: set[str] = set()
+    numbers = [int(found.group(1)) for lesson in lessons if (found := _OURS.fullmatch(lesson.id or ""))]
     next_id = max([1, *(version.library.next_id for version in versions), *(number + 1 for number in numbers)])
     entries: list[Experience] = []
     for place, lesson in enumerate(lessons):
-        if lesson.id is not None and sent[lesson.id] > 1:
+        if lesson.id is not None and lesson.id in sent:
             param = f"experiences[{place}].id"
             raise ProxyError(400, f"{param}: {lesson.id!r} stands there twice", code="invalid_value", param=param)
+        sent |= {lesson.id} if lesson.id is not None else set()
         if lesson.id is None:
             entries.append(Experience(f"e{next_id}", lesson.text))
             next_id += 1

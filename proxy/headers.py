@@ -53,7 +53,7 @@ def upward(headers: RawHeaders, *, key: str | None, own: bool) -> list[tuple[str
     """
     fields = dict(headers)
     shown = next((name for name in CREDENTIAL_HEADERS if fields.get(name)), None)
-    dropped = _NOT_SENT | _named_by_connection(fields.get(b"connection"))
+    dropped = _NOT_SENT | _named_by_connection(headers)
     sent = []
     for name, value in headers:
         if name in dropped or name.startswith(_NOT_SENT_PREFIXES):
@@ -71,8 +71,7 @@ def upward(headers: RawHeaders, *, key: str | None, own: bool) -> list[tuple[str
 def downward(headers: Iterable[tuple[bytes, bytes]], *, bodiless: bool = False) -> list[tuple[bytes, bytes]]:
     """Return what goes to the client of an upstream's headers. `bodiless`: a status that never has a body."""
     kept = [(name.lower(), value) for name, value in headers]
-    connection = next((value for name, value in kept if name == b"connection"), None)
-    dropped = _HOP_BY_HOP | _named_by_connection(connection)
+    dropped = _HOP_BY_HOP | _named_by_connection(kept)
     if bodiless:
         # The server below would wait for a body of that length.
         dropped |= {b"content-length"}
@@ -84,10 +83,11 @@ def has_body(fields: Mapping[bytes, bytes]) -> bool:
     return b"transfer-encoding" in fields or fields.get(b"content-length", b"0") != b"0"
 
 
-def _named_by_connection(value: bytes | None) -> frozenset[bytes]:
-    if value is None or value.lower() in (b"keep-alive", b"close"):
+def _named_by_connection(headers: RawHeaders) -> frozenset[bytes]:
+    values = [value for name, value in headers if name == b"connection"]
+    if not values or values in ([b"keep-alive"], [b"close"]):
         return frozenset()
-    return frozenset(name.strip().lower() for name in value.split(b","))
+    return frozenset(name.strip().lower() for value in values for name in value.split(b","))
 
 
 def _text(name: bytes, value: bytes) -> str:

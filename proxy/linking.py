@@ -104,7 +104,7 @@ class Linker:
 
     async def place(self, evidence: Evidence, exchange_id: str) -> Placement:
         """Return where the request belongs and what it is given, and let other workers know of it."""
-        found = clues(evidence)
+        found = clues(evidence, self._ignore)
         certain = await self._recall.bring(found)
         spot = self._find(found)
         if spot is not None:
@@ -117,7 +117,7 @@ class Linker:
         """Remember what the exchange came to, so that a later request finds it."""
         keys: list[str] = []
         if evidence.request is not None and response is not None:
-            keys += trajectories.answer_keys(evidence.scope, evidence.request, response)
+            keys += trajectories.answer_keys(evidence.scope, evidence.request, response, self._ignore)
         if outcome != "complete" and evidence.body:
             keys.append(evidence.retry_key)
         self._publish(keys, Node(exchange_id, placement.assignment, self._clock()))
@@ -196,15 +196,17 @@ class Linker:
         return self._placed(assignment, treatment, parent=parent, retry=spot.failed is not None)
 
     def _beginning(self, found: Clues, *, certain: bool) -> _Beginning:
+        # Example answers in front of a question look like a conversation whose parent is lost, until they come again.
+        lost = found.continues and not self._recall.is_example(found)
         if found.name is not None:
             # The name may stand in another set already: it is kept, but what it was given there does not count here.
             ours = not self._cache.find(found.named or "")
             return _Beginning(found.name, lost=not ours or (found.continues and not certain), ours=ours)
         if found.session is None or not certain:
-            return _Beginning(f"t-{self._random.take(12).hex()}", lost=found.continues or found.session is not None)
+            return _Beginning(f"t-{self._random.take(12).hex()}", lost=lost or found.session is not None)
         newest = self._newest_task(found)
         number = 1 + task_number(newest.assignment.trajectory, found.session) if newest is not None else 1
-        return _Beginning(found.session if number == 1 else f"{found.session}/{number}", lost=found.continues)
+        return _Beginning(found.session if number == 1 else f"{found.session}/{number}", lost=lost)
 
     def _start(self, beginning: _Beginning, evidence: Evidence, found: Clues, exchange_id: str) -> Placement:
         deployment = self._deployments.current(evidence.set_name) if evidence.set_name is not None else None

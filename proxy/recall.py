@@ -30,6 +30,9 @@ AGAIN = 0.012
 IDLE_SECONDS = 24 * 3600.0
 """How long a trajectory keeps what it was given without being heard of."""
 
+EXAMPLE_AFTER = 2
+"""How often answers of unknown origin must have come before they count as examples: a client may ask once more."""
+
 REMEMBERED_MISSES = 10_000
 
 _log = logging.getLogger(__name__)
@@ -72,7 +75,7 @@ class Recall:
         self._clock = clock
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="recall")
         self._readings: defaultdict[str, list[asyncio.Event]] = defaultdict(list)
-        self._missed: OrderedDict[str, None] = OrderedDict()
+        self._missed: OrderedDict[str, int] = OrderedDict()
         self._answering = True
         self.stats = Stats()
 
@@ -134,9 +137,15 @@ class Recall:
         """Say whether asking again helps: not for a prompt with example answers, which was never found before."""
         return self._peers and self._lacks_parent(clues) and clues.chain[0] not in self._missed
 
+    def is_example(self, clues: Clues) -> bool:
+        """Say whether the answers in a request are examples: the same ones stood in requests before, and were no
+        answers of ours. A conversation whose parent is lost brings each answer once.
+        """
+        return bool(clues.chain) and self._missed.get(clues.chain[0], 0) > EXAMPLE_AFTER
+
     def _remember_miss(self, clues: Clues) -> None:
-        if self._lacks_parent(clues):
-            self._missed[clues.chain[0]] = None
+        if self._lacks_parent(clues) and clues.failed is None:
+            self._missed[clues.chain[0]] = self._missed.get(clues.chain[0], 0) + 1
             if len(self._missed) > REMEMBERED_MISSES:
                 self._missed.popitem(last=False)
 

@@ -30,7 +30,7 @@ from tfgrpo.errors import UsageError
 from tfgrpo.trajectories import IGNORED_BY_DEFAULT
 
 MIB: Final = 1024 * 1024
-SET_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+SET_NAME: Final = re.compile(r"(?!none$)[a-z0-9][a-z0-9._-]{0,63}")
 RESERVED_NAMES: Final = frozenset({"admin", "feedback", "health", "metrics", "session", "set", "status", "v1"})
 
 

@@ -59,13 +59,23 @@ def unreadable(body: bytes) -> str | None:
     return None
 
 
+def start(body: bytes) -> int:
+    """Return the offset of the body's own object."""
+    return _past(_GAP, body, 0)
+
+
+def mentions(body: bytes, name: bytes) -> bool:
+    """Whether a member of that name can be anywhere in the body: much quicker than to look for one that is not."""
+    return b'"' + name + b'"' in body or spelled_with_escapes(body)
+
+
 def top(body: bytes, name: bytes) -> int | None:
     """Return the offset of the value of the body's own member `name`; of several the last counts.
 
     It stops reading as soon as no later member can have that name.
     """
     found = last = None
-    for key, value in members(body, _past(_GAP, body, 0)):
+    for key, value in members(body, start(body)):
         if key != name:
             continue
         found = value
@@ -76,18 +86,18 @@ def top(body: bytes, name: bytes) -> int | None:
     return found
 
 
-def members(body: bytes, start: int) -> Iterator[tuple[bytes, int]]:
-    """Yield name and offset of the value of each member of the object at `start`; doublets come as they stand."""
-    position = start + 1
+def members(body: bytes, at: int) -> Iterator[tuple[bytes, int]]:
+    """Yield name and offset of the value of each member of the object at `at`; doublets come as they stand."""
+    position = at + 1
     while key := _KEY.match(body, position):
         value = key.end()
         yield _name(key[1]), value
         position = end(body, value)
 
 
-def elements(body: bytes, start: int) -> Iterator[int]:
-    """Yield the offset of each element of the array at `start`."""
-    position = _past(_GAP, body, start + 1)
+def elements(body: bytes, at: int) -> Iterator[int]:
+    """Yield the offset of each element of the array at `at`."""
+    position = _past(_GAP, body, at + 1)
     while body[position] != _ARRAY_END:
         yield position
         position = _past(_GAP, body, end(body, position))
@@ -108,6 +118,11 @@ def end(body: bytes, value: int) -> int:
 def is_string(body: bytes, value: int) -> bool:
     """Whether the value at that offset is a string."""
     return body[value] == _QUOTE
+
+
+def is_null(body: bytes, value: int) -> bool:
+    """Whether the value at that offset is null."""
+    return body.startswith(b"null", value)
 
 
 def is_array(body: bytes, value: int) -> bool:
@@ -152,8 +167,8 @@ def edit(body: bytes, edits: Iterable[Edit]) -> bytes:
     """Return `body` with the edits made, which must not overlap; without any, the same object."""
     pieces: list[bytes] = []
     position = 0
-    for start, stop, new in sorted(edits):
-        pieces += (body[position:start], new)
+    for begin, stop, new in sorted(edits):
+        pieces += (body[position:begin], new)
         position = stop
     return b"".join((*pieces, body[position:])) if pieces else body
 
@@ -195,8 +210,8 @@ def _text(raw: bytes) -> str:
     return found
 
 
-def _container_end(body: bytes, start: int) -> int:
-    depth, position = 0, start
+def _container_end(body: bytes, value: int) -> int:
+    depth, position = 0, value
     while True:
         position = _past(_BRACKET, body, position)
         # "[" and "{" are 0x5B and 0x7B, their partners two further: bit 2 tells them apart.

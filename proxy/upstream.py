@@ -6,14 +6,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
 from proxy.settings import Settings
@@ -49,11 +52,14 @@ class Answer:
         self.status = response.status
         self.headers: Sequence[tuple[bytes, bytes]] = response.raw_headers
         self.bodiless = response.status in _NEVER_A_BODY
+        framed = "content-length" in response.headers or "chunked" in response.headers.get("transfer-encoding", "")
+        # An answer that ends with its connection: nothing but how that ended tells a whole one from a cut one.
+        self._line = None if framed else getattr(response.content, "_protocol", None)
 
     @property
     def ended(self) -> bool:
-        """Whether everything has been read."""
-        return self._response.content.at_eof()
+        """Whether everything has been read, and nothing was cut."""
+        return self._response.content.at_eof() and not self._reset()
 
     async def read(self) -> bytes:
         """Return the next bytes as they came; b"" at the end.
@@ -62,13 +68,36 @@ class Answer:
             Broken: The upstream cut the answer, or was silent for too long.
         """
         try:
-            return await self._response.content.readany()
+            piece = await self._response.content.readany()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Broken(_reason(error)) from error
+        if not piece and self._reset():
+            raise Broken("it reset the connection")
+        return piece
 
     def close(self) -> None:
         """Let go of the connection: back to the pool when all was read, closed otherwise."""
         self._response.close() if not self.ended else self._response.release()
+
+    def _reset(self) -> bool:
+        closed = self._line.closed if self._line is not None else None
+        return closed is not None and closed.done() and closed.exception() is not None
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Has each connection remember how it ended, which aiohttp only does for those that ask before."""
+
+    async def _create_connection(self, *arguments: Any, **named: Any) -> ResponseHandler:
+        line = await super()._create_connection(*arguments, **named)
+        if line.closed is not None:
+            line.closed.add_done_callback(_seen)
+        return line
+
+
+def _seen(closed: asyncio.Future[None]) -> None:
+    """Look at how a connection ended, so that asyncio does not complain that nobody did."""
+    if not closed.cancelled():
+        closed.exception()
 
 
 class HttpUpstream:
@@ -78,7 +107,7 @@ class HttpUpstream:
         timeouts = settings.timeouts
         self._idle = timeouts.idle
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
+            connector=_Connector(
                 limit=0,
                 keepalive_timeout=KEEP_ALIVE,
                 ssl=_trusting(settings.server.ca_file),
@@ -160,4 +189,7 @@ def _reason(error: BaseException) -> str:
     """What happened, on one line, without the addresses and texts of the error, which a client need not know."""
     said = next((reason for kind, reason in _REASONS if isinstance(error, kind)), "the exchange failed")
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    return f"{said} ({cause.strerror if isinstance(cause, OSError) and cause.strerror else type(cause).__name__})"
+    # Not `strerror`: the event loop writes the address into it.
+    if isinstance(cause, OSError) and cause.errno is not None and cause.errno > 0:
+        return f"{said} ({os.strerror(cause.errno)})"
+    return f"{said} ({type(cause).__name__})"

@@ -145,7 +145,7 @@ def _questions(store: Store, groups: Sequence[_Formed]) -> list[str]:
         attempt = group.attempts[0][0]
         first = store.traffic.trajectory(attempt.app, attempt.trajectory)[:1]
         turns = _turns(first, store.traffic.bodies([one.id for one in first]), 0)
-        questions.append("\n".join(message.text for turn in turns for message in opening(turn.request)))
+        questions.append("\n".join(message.text for message in opening(turns)))
     return questions
 
 
@@ -157,8 +157,8 @@ def _load(store: Store, group: _Formed) -> Group | None:
     task: tuple[Message, ...] = ()
     rollouts = []
     for (trajectory, choice), reward in sorted(group.rewards.items()):
-        messages = conversation(_turns(exchanges.get(trajectory, []), bodies, choice))
-        asked = opening(messages)
+        turns = _turns(exchanges.get(trajectory, []), bodies, choice)
+        messages, asked = conversation(turns), opening(turns)
         if not messages or len(messages) == len(asked):
             continue
         task = task or asked

@@ -11,14 +11,22 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import fmean
-from typing import Final
+from typing import Final, TypeAlias
 
 from tfgrpo import library
 from tfgrpo.types import Label, Message, Request, Response
 
 EPSILON = 1e-9
 """A group contrasts when its rewards lie further apart than this."""
+
+Patterns: TypeAlias = tuple[re.Pattern[str], ...]
+
+SYSTEM_ROLES: Final = frozenset({"system", "developer"})
+
+MOST_REMEMBERED: Final = 16_384
+"""Longer texts are blanked anew each time: remembering them would cost more memory than it saves time."""
 
 MOST_KEYS = 64
 """How many link keys of one request are looked up; a conversation of more turns is found by its newest."""
@@ -87,7 +95,7 @@ def continues(request: Request) -> bool:
     )
 
 
-def request_keys(within: str, request: Request) -> tuple[str, ...]:
+def request_keys(within: str, request: Request, ignore: Patterns = ()) -> tuple[str, ...]:
     """Return the keys under which a parent may be found, the strongest evidence first.
 
     The previous response's id, tool-call ids (newest first), then the chain of messages up to each earlier answer
@@ -96,20 +104,23 @@ def request_keys(within: str, request: Request) -> tuple[str, ...]:
     keys = [_key(within, "id", request.previous_response_id)] if request.previous_response_id else []
     tools = [message.tool_call_id for message in reversed(request.messages) if message.tool_call_id]
     keys += [_key(within, "tool", tool) for tool in dict.fromkeys(tools)]
-    chain = _chain(within, request.messages)
+    chain = _chain(within, request.messages, ignore)
     answers = [digest for digest, message in zip(chain, request.messages, strict=True) if message.role == "assistant"]
     keys += [_key(within, "chain", digest) for digest in reversed(answers)]
     return tuple(keys[:MOST_KEYS])
 
 
-def answer_keys(within: str, request: Request, response: Response) -> tuple[str, ...]:
-    """Return the keys under which a later request finds this exchange: its id, its tool calls, its chain."""
+def answer_keys(within: str, request: Request, response: Response, ignore: Patterns = ()) -> tuple[str, ...]:
+    """Return the keys under which a later request finds this exchange: its id, its tool calls, its chain.
+
+    `ignore` is blanked in system texts: one that holds a clock is still the same conversation's in the next turn.
+    """
     keys = [_key(within, "id", response.id)] if response.id and response.resumable else []
-    chain = _chain(within, request.messages)
+    chain = _chain(within, request.messages, ignore)
     end = chain[-1] if chain else _seed(within)
     for choice in response.choices:
         keys += [_key(within, "tool", call.id) for call in choice.message.tool_calls if call.id]
-        keys.append(_key(within, "chain", _link(end, replace(choice.message, role="assistant"))))
+        keys.append(_key(within, "chain", _link(end, _encoded(replace(choice.message, role="assistant")))))
     return tuple(dict.fromkeys(keys))
 
 
@@ -129,26 +140,26 @@ def group_key(
     set_name: str | None,
     model: str | None,
     request: Request,
-    ignore: Sequence[re.Pattern[str]],
+    ignore: Patterns,
     system: bool = True,
 ) -> str:
     """Return the group of a trajectory that starts with `request`: the same task asked of the same model.
 
-    The text counts up to the first answer, after `ignore` is blanked; `system` False leaves the system text out.
+    All of the first request counts, example answers too, after `ignore` is blanked: prompts with the same examples and
+    another question are other tasks. `system` False leaves the system text out.
     """
     digest = _seed(f"{scope(app, set_name)}\0{model or ''}")
-    for message in opening(request.messages):
-        if message.role not in ("system", "developer"):
-            digest = _link(digest, replace(message, text=_blank(message.text, ignore)))
-        elif system and (text := library.strip(message.text)):
-            digest = _link(digest, replace(message, text=_blank(text, ignore)))
+    for message in request.messages:
+        if message.role not in SYSTEM_ROLES:
+            digest = _link(digest, _encoded(replace(message, text=_blanked(message.text, ignore))))
+        elif system and library.strip(message.text):
+            digest = _link(digest, _encoded(message, ignore))
     return digest.hex()
 
 
-def opening(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the messages up to the first answer: what was asked."""
-    end = next((i for i, message in enumerate(messages) if message.role == "assistant"), len(messages))
-    return tuple(messages[:end])
+def opening(turns: Sequence[Turn]) -> tuple[Message, ...]:
+    """Return what was asked: the first request, without any block of ours."""
+    return _said(_cleaned(message) for message in turns[0].request) if turns else ()
 
 
 def conversation(turns: Iterable[Turn]) -> tuple[Message, ...]:
@@ -162,7 +173,7 @@ def conversation(turns: Iterable[Turn]) -> tuple[Message, ...]:
         asked = [_cleaned(message) for message in turn.request]
         shared = len(so_far) if _same(asked[: len(so_far)], so_far) else 0
         so_far += [*asked[shared:], _cleaned(turn.answer)]
-    return tuple(message for message in so_far if message.text or message.tool_calls or message.tool_call_id)
+    return _said(so_far)
 
 
 def rewards(placed: Iterable[Placed], weights: Mapping[str, float] | None = None) -> dict[tuple[str, int], Reward]:
@@ -217,6 +228,10 @@ def _reward(placed: list[Placed], weights: Mapping[str, float]) -> Reward:
     )
 
 
+def _said(messages: Iterable[Message]) -> tuple[Message, ...]:
+    return tuple(message for message in messages if message.text or message.tool_calls or message.tool_call_id)
+
+
 def _cleaned(message: Message) -> Message:
     return replace(message, text=library.strip(message.text))
 
@@ -225,7 +240,13 @@ def _same(left: Sequence[Message], right: Sequence[Message]) -> bool:
     return len(left) == len(right) and all(_encoded(a) == _encoded(b) for a, b in zip(left, right, strict=True))
 
 
-def _blank(text: str, ignore: Sequence[re.Pattern[str]]) -> str:
+def _blank(text: str, ignore: Patterns) -> str:
+    if len(text) > MOST_REMEMBERED:
+        return _blanked(text, ignore)
+    return _remembered(text, ignore)
+
+
+def _blanked(text: str, ignore: Patterns) -> str:
     digits = _DIGIT.search(text) is not None
     for pattern in ignore:
         needed = _NEEDED.get(pattern.pattern)
@@ -234,11 +255,15 @@ def _blank(text: str, ignore: Sequence[re.Pattern[str]]) -> str:
     return text
 
 
-def _chain(within: str, messages: Iterable[Message]) -> list[bytes]:
+# System texts come again with each request, and a conversation's with each of its turns.
+_remembered = lru_cache(maxsize=256)(_blanked)
+
+
+def _chain(within: str, messages: Iterable[Message], ignore: Patterns) -> list[bytes]:
     digest = _seed(within)
     digests = []
     for message in messages:
-        digest = _link(digest, message)
+        digest = _link(digest, _encoded(message, ignore))
         digests.append(digest)
     return digests
 
@@ -247,13 +272,18 @@ def _seed(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def _link(before: bytes, message: Message) -> bytes:
-    return hashlib.blake2b(before + _encoded(message), digest_size=16).digest()
+def _link(before: bytes, message: bytes) -> bytes:
+    return hashlib.blake2b(before + message, digest_size=16).digest()
 
 
-def _encoded(message: Message) -> bytes:
-    """The normal form as bytes. White space at the ends of a text is not kept by every client, so it does not count."""
-    text = library.strip(message.text) if message.role in ("system", "developer") else message.text
+def _encoded(message: Message, ignore: Patterns = ()) -> bytes:
+    """The normal form as bytes. White space at the ends of a text is not kept by every client, so it does not count.
+
+    In a system text neither does a block of ours, nor what `ignore` matches.
+    """
+    text = message.text
+    if message.role in SYSTEM_ROLES:
+        text = _blank(library.strip(text), ignore)
     parts = [message.role, text.strip(), message.tool_call_id or ""]
     for call in message.tool_calls:
         parts += [call.id, call.name, call.arguments]

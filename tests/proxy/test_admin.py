@@ -82,7 +82,7 @@ async def test_a_parent_that_does_not_exist_is_not_found(console: Console) -> No
         ({"experiences": [{"text": 7}]}, "experiences[0].text"),
         ({"experiences": [{"text": "a", "weight": 1}]}, "experiences[0].weight"),
         ({"experiences": [{"text": "a", "id": "x y"}]}, "experiences[0].id"),
-        ({"experiences": [{"text": "a", "id": "e1"}, {"text": "b", "id": "e1"}]}, "experiences[0].id"),
+        ({"experiences": [{"text": "a", "id": "e1"}, {"text": "b", "id": "e1"}]}, "experiences[1].id"),
         ({"experiences": [], "parent": "1"}, "parent"),
     ],
 )

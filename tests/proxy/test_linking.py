@@ -229,6 +229,18 @@ async def test_a_turn_whose_parent_is_not_found_is_unknown_and_gets_the_live_lib
     assert (placement.arm, placement.version) == ("unknown", 1)
 
 
+async def test_example_answers_in_front_of_questions_are_known_when_they_come_again(world: World) -> None:
+    await world.deploy(1, shares={"control": 1.0})
+    arms = [(await world.place(request("2+2?", "4", f"{n}+{n}?")))[1].arm for n in range(4)]
+    assert arms == ["unknown", "unknown", "control", "control"]
+
+
+async def test_questions_behind_the_same_examples_are_tasks_of_their_own(world: World) -> None:
+    _, one = await world.place(request("2+2?", "4", "3+3?"))
+    _, two = await world.place(request("2+2?", "4", "5+5?"))
+    assert one.assignment.group != two.assignment.group
+
+
 async def test_a_new_worker_finds_the_parent_in_the_store(world: World) -> None:
     first = await world.exchange(request("1+1?"), "2")
     await world.written()

@@ -53,6 +53,25 @@ async def test_what_is_no_answer_is_none(start_upstream: StartUpstream, raw: byt
         await fetch(upstream.base_url)
 
 
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", b"HTTP/1.0 200 OK\r\n\r\n"])
+async def test_an_answer_that_ends_with_its_connection_is_broken_by_a_reset(
+    start_upstream: StartUpstream, head: bytes
+) -> None:
+    with pytest.raises(Broken):
+        await fetch(start_upstream(lambda _: [head, b"half an ans", "reset"]).base_url)
+    with pytest.raises(Broken):
+        await fetch(start_upstream(lambda _: [head + b"half an ans", "reset"]).base_url)
+    assert await fetch(start_upstream(lambda _: [head, b"a whole one", "close"]).base_url) == b"a whole one"
+
+
+async def test_where_an_upstream_is_stays_unsaid() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(Unreachable) as down:
+        await fetch(f"http://127.0.0.1:{port}/v1")
+    assert (str(port) in str(down.value), "127.0.0.1" in str(down.value)) == (False, False)
+
+
 async def test_an_answer_that_is_cut_is_broken(start_upstream: StartUpstream) -> None:
     upstream = start_upstream(lambda _: [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfour", "close"])
     with pytest.raises(Broken):
@@ -119,3 +138,9 @@ async def test_an_outbound_proxy_of_the_environment_is_honoured_where_that_is_wa
     monkeypatch.delenv("NO_PROXY", raising=False)
     assert await fetch("http://provider.invalid/v1", server={"trust_env": True}) == b"{}"
     assert gateway.seen[0].target == "http://provider.invalid/v1/x"
+
+
+def test_every_connection_header_names_what_stays_behind() -> None:
+    headers = [(b"connection", b"x-one"), (b"connection", b"x-two, keep-alive"), (b"x-one", b"1"), (b"x-two", b"2")]
+    assert upward(headers, key=None, own=True) == []
+    assert downward(headers) == []

@@ -11,7 +11,7 @@ from tfgrpo.trajectories import Placed, Turn
 from tfgrpo.types import Choice, Label, Message, Request, Response, ToolCall
 
 SCOPE = trajectories.scope("default", "math")
-IGNORE = [re.compile(pattern) for pattern in trajectories.IGNORED_BY_DEFAULT]
+IGNORE = tuple(re.compile(pattern) for pattern in trajectories.IGNORED_BY_DEFAULT)
 
 
 def user(text: str) -> Message:
@@ -108,8 +108,15 @@ def test_groups_differ_by_model_and_by_set() -> None:
     assert len({group(user("a")), group(user("a"), model="n"), group(user("a"), set_name="other")}) == 3
 
 
-def test_what_follows_the_first_answer_does_not_change_the_group() -> None:
-    assert group(user("a")) == group(user("a"), said("b"), user("c"))
+def test_the_same_examples_before_another_question_are_another_task() -> None:
+    examples = (user("2 + 2"), said("4"))
+    assert group(*examples, user("3 + 3")) != group(*examples, user("5 + 5"))
+
+
+def test_a_clock_in_the_system_text_does_not_break_the_chain() -> None:
+    before, after = (Message("system", f"It is 2026-12-02 10:1{minute}.") for minute in (1, 2))
+    left = trajectories.answer_keys(SCOPE, ask(before, user("a")), answered(said("b")), IGNORE)
+    assert set(trajectories.request_keys(SCOPE, ask(after, user("a"), said("b")), IGNORE)) & set(left)
 
 
 def test_the_system_text_can_be_left_out_of_the_group() -> None:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_NAME: Final = re.compile(r"(?!none$)[a-z0-9][a-z0-9._-]{0,63}")
 
 
 class Parser(argparse.ArgumentParser):

@@ -110,16 +110,15 @@ class Database:
             raise StoreError(f"the store {self._url.database}: {error}") from error
 
     def _set_wal(self) -> None:
-        connection = self._engine.raw_connection()
         try:
-            cursor = connection.cursor()
-            cursor.execute("PRAGMA journal_mode=WAL")
-            mode = str(cursor.fetchall()[0][0])
+            with self._engine.connect() as connection:
+                # To the driver, outside of a transaction: there this pragma would change nothing.
+                cursor = connection.connection.cursor()
+                cursor.execute("PRAGMA journal_mode=WAL")
+                mode = str(cursor.fetchall()[0][0])
         except sqlite3.Error as error:
             raise StoreError(f"cannot be opened: {error}") from error
-        finally:
-            connection.close()
-        if mode != "wal" and self._url.database not in (None, "", ":memory:"):
+        if mode != "wal":
             raise StoreError(f"cannot use write-ahead logging there (journal mode {mode}); choose a local disk")
 
 

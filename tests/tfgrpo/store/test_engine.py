@@ -63,6 +63,11 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(url: str) -> None:
     assert path.read_bytes() == before
 
 
+def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="unable to open"):
+        Store.open(f"sqlite:///{tmp_path}", migrate=True)
+
+
 @pytest.mark.parametrize("url", ["nonsense", "mysql://host/db", "sqlite://", "sqlite:///:memory:"])
 def test_a_url_that_cannot_be_used_is_refused_naming_the_setting(url: str) -> None:
     with pytest.raises(StoreError, match=r"store\.url"):
