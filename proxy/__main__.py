@@ -22,7 +22,7 @@ from proxy.server import bind, configured
 from proxy.settings import Settings, load, shown, without_password
 from proxy.upstream import host_of
 from tfgrpo.errors import TfgrpoError
-from tfgrpo.store import Store
+from tfgrpo.store import Store, parsed
 
 FAILED: Final = 1
 INTERRUPTED: Final = 130
@@ -62,6 +62,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.config is not None:
         os.environ[CONFIG_VARIABLE] = str(options.config.resolve())
     router = Router(settings)
+    parsed(settings.store.url)
     if settings.training.schedule is not None:
         parse(settings.training.schedule)
     _warn(settings)

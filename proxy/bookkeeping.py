@@ -113,7 +113,7 @@ def _exchange(
         arm=given.arm,
         trajectory=placement.assignment.trajectory if placement is not None else call.route.trajectory or "",
         group=placement.assignment.group if placement is not None else call.route.group or "",
-        dialect=call.dialect.name if call.dialect is not None else None,
+        dialect=call.dialect.name if call.dialect is not None and call.dialect.turn else None,
         method=call.method,
         path=call.path,
         model=call.model,

@@ -168,7 +168,7 @@ def _in_completions(body: bytes) -> Spot | str:
     if not prompts or not all(splice.is_string(body, prompt) for prompt in prompts):
         return "the prompt is no text"
     echo = own_text.may_echo(body)
-    echoes = tuple(span for prompt in prompts for span in own_text.blocks_in_front(body, prompt)) if echo else ()
+    echoes = tuple(span for prompt in prompts for span in own_text.prompt_blocks(body, prompt)) if echo else ()
     return Spot(body, echoes, tuple((prompt + 1, prompt + 1) for prompt in prompts), b"", b"\\n\\n")
 
 

@@ -111,6 +111,20 @@ class Linker:
             return self._continue(spot, evidence, found, exchange_id)
         return self._start(self._beginning(found, certain=certain), evidence, found, exchange_id)
 
+    async def look(self, evidence: Evidence) -> Treatment:
+        """Return what a request gets that is no turn of its trajectory, and remember nothing of it.
+
+        Before the first turn the arm is known of a trajectory that the client named; any other's is not drawn yet.
+        """
+        found = clues(evidence, self._ignore)
+        certain = await self._recall.bring(found)
+        spot = self._find(found)
+        if spot is not None:
+            return self._kept(spot, evidence)
+        beginning = self._beginning(found, certain=certain)
+        nameless = found.name is None and found.session is None
+        return self._drawn(evidence, beginning.name, lost=beginning.lost or nameless)
+
     def settle(
         self, placement: Placement, exchange_id: str, evidence: Evidence, response: Response | None, outcome: Outcome
     ) -> None:
@@ -185,15 +199,25 @@ class Linker:
                 self._recorder.put_link(Taken(node.exchange, exchange_id))
         if found.named is not None:
             self._cache.replace(found.named, Node("", assignment, now))
-        set_name = assignment.set or ""
-        treatment = arms.asked(evidence.pin, injectable=evidence.injectable) or arms.later(
-            assignment,
+        parent = spot.parent.exchange if spot.parent is not None else None
+        return self._placed(assignment, self._kept(spot, evidence), parent=parent, retry=spot.failed is not None)
+
+    def _kept(self, spot: _Spot, evidence: Evidence) -> Treatment:
+        """What a further request of a trajectory is given."""
+        set_name = spot.assignment.set or ""
+        return arms.asked(evidence.pin, injectable=evidence.injectable) or arms.later(
+            spot.assignment,
             self._deployments.current(set_name),
             rolled_back=self._deployments.newest_rollback(set_name),
-            idle=now - spot.seen_at > IDLE_SECONDS,
+            idle=self._clock() - spot.seen_at > IDLE_SECONDS,
         )
-        parent = spot.parent.exchange if spot.parent is not None else None
-        return self._placed(assignment, treatment, parent=parent, retry=spot.failed is not None)
+
+    def _drawn(self, evidence: Evidence, trajectory: str, *, lost: bool) -> Treatment:
+        """What the first request of a trajectory is given."""
+        deployment = self._deployments.current(evidence.set_name) if evidence.set_name is not None else None
+        return arms.asked(evidence.pin, injectable=evidence.injectable) or arms.first(
+            self._secret, trajectory, deployment, lost=lost
+        )
 
     def _beginning(self, found: Clues, *, certain: bool) -> _Beginning:
         # Example answers in front of a question look like a conversation whose parent is lost, until they come again.
@@ -209,10 +233,7 @@ class Linker:
         return _Beginning(found.session if number == 1 else f"{found.session}/{number}", lost=lost)
 
     def _start(self, beginning: _Beginning, evidence: Evidence, found: Clues, exchange_id: str) -> Placement:
-        deployment = self._deployments.current(evidence.set_name) if evidence.set_name is not None else None
-        treatment = arms.asked(evidence.pin, injectable=evidence.injectable) or arms.first(
-            self._secret, beginning.name, deployment, lost=beginning.lost
-        )
+        treatment = self._drawn(evidence, beginning.name, lost=beginning.lost)
         assignment = self._assignment(evidence, beginning.name, treatment)
         node = Node(exchange_id, assignment, assignment.started_at)
         if beginning.ours:

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, SecretStr, field_validator, model_validator
 
+from tfgrpo.configuration import checked_url
+
 OPENAI_BASE_URL: Final = "https://api.openai.com/v1"
 
 _OPENAI_LIKE: Final = frozenset({"openai", "custom_openai", "openai_like", "hosted_vllm", "lm_studio", "llamafile"})
@@ -105,15 +107,3 @@ class ModelEntry(BaseModel):
         if "*" in self.litellm_params.target and "*" not in self.model_name:
             raise ValueError("litellm_params.model holds a `*` but model_name does not: there is nothing to put there")
         return self
-
-
-def checked_url(value: str) -> str:
-    """Return an http(s) base URL without a slash at its end; ValueError for anything else, or one with a secret."""
-    scheme, _, rest = value.partition("://")
-    if scheme not in ("http", "https") or not rest.split("/", 1)[0]:
-        raise ValueError("is no http:// or https:// address")
-    if "@" in rest.split("/", 1)[0]:
-        raise ValueError("must not hold a user or password; use `api_key`")
-    if "?" in rest or "#" in rest:
-        raise ValueError("must not hold a query or fragment")
-    return value.rstrip("/")

@@ -41,7 +41,7 @@ def find(body: bytes, value: int, *, echo: bool) -> Text | None:
     return _array(body, value, echo=echo) if splice.is_array(body, value) else None
 
 
-def blocks_in_front(body: bytes, value: int) -> tuple[splice.Span, ...]:
+def prompt_blocks(body: bytes, value: int) -> tuple[splice.Span, ...]:
     """Return where the blocks in the string at `value` stand, those in front with the blank line after them."""
     found = splice.text(body, value)
     spans: list[splice.Span] = []

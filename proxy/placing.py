@@ -16,6 +16,7 @@ from proxy.errors import ProxyError, from_tfgrpo
 from proxy.injection import Spot
 from proxy.linking import Evidence, Linker
 from proxy.transcript import Transcript
+from tfgrpo.dialects import Dialect
 from tfgrpo.errors import StoreError
 from tfgrpo.types import EMPTY_VERSION
 
@@ -39,7 +40,7 @@ class Placing:
             return _aliased(call, Given(body=call.body))
         await self._check_pin(call)
         try:
-            given = await self._placed(call, call.dialect.name, call.body, transcript)
+            given = await self._placed(call, call.dialect, call.body, transcript)
         except Exception:  # noqa: BLE001 - the edge: nothing of ours may fail a live request
             self._books.fault("a request could not be placed")
             transcript.notes.append("not injected: the proxy failed")
@@ -57,11 +58,11 @@ class Placing:
         if found is None:
             raise ProxyError(404, f"there is no version {pin} of {name!r}", code="version_not_found")
 
-    async def _placed(self, call: Call, dialect: str, body: bytes, transcript: Transcript) -> Given:
+    async def _placed(self, call: Call, dialect: Dialect, body: bytes, transcript: Transcript) -> Given:
         route = call.route
         spot: Spot | str | None = None
         if route.set_name is not None:
-            spot = await off_loop(len(body), injection.find, body, dialect, transcript.request_encoding)
+            spot = await off_loop(len(body), injection.find, body, dialect.name, transcript.request_encoding)
         if isinstance(spot, str):
             transcript.notes.append(f"not injected: {spot}")
         evidence = Evidence(
@@ -76,18 +77,23 @@ class Placing:
             pin=route.pin,
             injectable=not isinstance(spot, str),
         )
-        placement = await self._linker.place(evidence, call.id)
-        version = placement.version
+        given = await self._given(evidence, call, dialect)
         if route.set_name is None or spot is None or isinstance(spot, str):
-            return Given(evidence, placement, body, "none", placement.arm, version)
-        block = await self._block(route.set_name, version)
+            return given
+        block = await self._block(route.set_name, given.version)
         if block is None:
-            transcript.notes.append(f"not injected: the store did not give version {version}")
-            return Given(evidence, placement, body, "none", "unknown", EMPTY_VERSION)
+            transcript.notes.append(f"not injected: the store did not give version {given.version}")
+            return replace(given, arm="unknown", version=EMPTY_VERSION)
         changed = await off_loop(len(body), spot.inject, block)
-        return Given(
-            evidence, placement, changed, f"{route.set_name}@{version}" if block else "none", placement.arm, version
-        )
+        return replace(given, body=changed, injected=f"{route.set_name}@{given.version}" if block else "none")
+
+    async def _given(self, evidence: Evidence, call: Call, dialect: Dialect) -> Given:
+        """Return the arm and the version of a request, with its place where it is a turn of a trajectory."""
+        if dialect.turn:
+            placement = await self._linker.place(evidence, call.id)
+            return Given(evidence, placement, call.body, "none", placement.arm, placement.version)
+        treatment = await self._linker.look(evidence)
+        return Given(None, None, call.body, "none", treatment.arm, treatment.version)
 
     async def _block(self, set_name: str, version: int) -> str | None:
         known = self._deployments.block(set_name, version)

@@ -24,8 +24,18 @@ from pydantic import (
 )
 
 from proxy.addresses import is_loopback
-from proxy.model_list import OPENAI_BASE_URL, ModelEntry, checked_url
-from tfgrpo.configuration import DEFAULT_FILE, Layered, StoreSettings, Training, explain, overlay, read, resolve
+from proxy.model_list import OPENAI_BASE_URL, ModelEntry
+from tfgrpo.configuration import (
+    DEFAULT_FILE,
+    Layered,
+    StoreSettings,
+    Training,
+    checked_url,
+    explain,
+    overlay,
+    read,
+    resolve,
+)
 from tfgrpo.errors import UsageError
 from tfgrpo.trajectories import IGNORED_BY_DEFAULT
 

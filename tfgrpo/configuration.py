@@ -58,9 +58,7 @@ class Model(_Settings):
     @field_validator("base_url")
     @classmethod
     def _is_http(cls, value: str | None) -> str | None:
-        if value is not None and not value.startswith(("http://", "https://")):
-            raise ValueError(f"{value!r} is no http:// or https:// address")
-        return None if value is None else value.rstrip("/")
+        return None if value is None else checked_url(value)
 
 
 class Training(_Settings):
@@ -200,6 +198,18 @@ def resolve(value: Any, environ: Mapping[str, str], *, path: str = "") -> Any:
     if name not in environ:
         raise UsageError(f"{path}: the environment variable {name} is not set; export it first", field=path)
     return environ[name]
+
+
+def checked_url(value: str) -> str:
+    """Return an http(s) base URL without a slash at its end; ValueError for anything else, or one with a secret."""
+    scheme, _, rest = value.partition("://")
+    if scheme not in ("http", "https") or not rest.split("/", 1)[0]:
+        raise ValueError("is no http:// or https:// address")
+    if "@" in rest.split("/", 1)[0]:
+        raise ValueError("must not hold a user or password; use `api_key`")
+    if "?" in rest or "#" in rest:
+        raise ValueError("must not hold a query or fragment")
+    return value.rstrip("/")
 
 
 def explain(error: ValidationError) -> UsageError:

@@ -40,7 +40,6 @@ class Evaluation:
             "n": self.tasks,
             "k": self.samples,
             "failed": self.failed,
-            "method": self.comparison.method,
         }
 
 

@@ -1,8 +1,10 @@
 """Whether paired differences between two libraries are more than chance. Pure: numbers in, numbers out.
 
-The unit is the task: one difference each. Below `EXACT_BELOW` tasks the sign-flip test is exact, and its interval is
-found by inversion through the means of subsets (Hartigan 1969, "Using subsample values as typical values"); from
-there on the interval is a bias-corrected and accelerated bootstrap over tasks (Efron 1987).
+The unit is the task: one difference each. The test is by sign flips, for when the libraries do not differ each task's
+difference is as likely to be its opposite; its interval is found by inversion, through the means of subsets (Hartigan
+1969, "Using subsample values as typical values"). Below `EXACT_BELOW` tasks all subsets are taken, from there on many
+random ones. A bootstrap would be too sure of itself here: with 20 to 30 tasks that are mostly all right or all wrong,
+BCa intervals say `helps` or `hurts` in 9 of 100 comparisons of equals.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ Verdict: TypeAlias = Literal["helps", "hurts", "no effect shown"]
 EXACT_BELOW: Final = 20
 ALPHA: Final = 0.05
 POWER: Final = 0.8
-RESAMPLES: Final = 4_000
+SUBSETS: Final = 20_000
+"""Random subsets: they place the ends of a 95 percent interval within about a tenth of a percent."""
 
 _NORMAL: Final = NormalDist()
 _FEWEST: Final = 6
@@ -34,60 +37,50 @@ class Comparison:
     interval: tuple[float, float]
     smallest_detectable: float
     verdict: Verdict
-    method: Literal["sign-flip", "bootstrap"]
 
 
 def compare(differences: Sequence[float], *, samples: int, seed: int = 0, alpha: float = ALPHA) -> Comparison:
     """Compare by one difference per task, each in [-1, 1] and the mean of `samples` samples."""
-    exact = len(differences) < EXACT_BELOW
-    low, high = sign_flip_interval(differences, alpha) if exact else bootstrap_interval(differences, alpha, seed)
+    low, high = sign_flip_interval(differences, alpha, seed=seed)
     verdict: Verdict = "helps" if low > 0 else "hurts" if high < 0 else "no effect shown"
     return Comparison(
         difference=fmean(differences),
         interval=(low, high),
         smallest_detectable=smallest_detectable(differences, samples, alpha),
         verdict=verdict,
-        method="sign-flip" if exact else "bootstrap",
     )
 
 
-def sign_flip_interval(differences: Sequence[float], alpha: float = ALPHA) -> tuple[float, float]:
-    """Return the mean differences that an exact two-sided sign-flip test does not reject.
+def sign_flip_interval(differences: Sequence[float], alpha: float = ALPHA, *, seed: int = 0) -> tuple[float, float]:
+    """Return the mean differences that a two-sided sign-flip test does not reject; the same seed, the same interval.
 
     (-1, 1), the whole range, when there are too few tasks for any to be rejected.
     """
-    sums = [0.0]
-    sizes = [0]
+    exact = len(differences) < EXACT_BELOW
+    subsets = _all_subsets(differences) if exact else _random_subsets(differences, random.Random(seed))  # noqa: S311 - resampling, no secret
+    # Rounding keeps sums of equal differences equal, whatever their order. The empty subset has no mean.
+    means = sorted(round(total / size, 12) for total, size in subsets if size)
+    rank = floor(alpha / 2 * (len(means) + 1))
+    return (means[rank - 1], means[-rank]) if rank >= 1 else (-1.0, 1.0)
+
+
+def _all_subsets(differences: Sequence[float]) -> list[tuple[float, int]]:
+    """Return sum and size of every subset."""
+    subsets = [(0.0, 0)]
     for value in differences:
-        sums += [total + value for total in sums]
-        sizes += [size + 1 for size in sizes]
-    rank = floor(alpha / 2 * len(sums))
-    if rank < 1:
-        return -1.0, 1.0
-    # Rounding keeps sums of equal differences equal, whatever their order.
-    means = sorted(round(total / size, 12) for total, size in zip(sums[1:], sizes[1:], strict=True))
-    return means[rank - 1], means[-rank]
+        subsets += [(total + value, size + 1) for total, size in subsets]
+    return subsets
 
 
-def bootstrap_interval(differences: Sequence[float], alpha: float = ALPHA, seed: int = 0) -> tuple[float, float]:
-    """Return the BCa interval of the mean; the same seed, the same interval."""
-    n, observed = len(differences), fmean(differences)
-    if len(set(differences)) == 1:
-        return observed, observed
-    rng = random.Random(seed)  # noqa: S311 - resampling, no secret
-    means = sorted(fmean(rng.choices(differences, k=n)) for _ in range(RESAMPLES))
-    below = (sum(m < observed for m in means) + sum(m <= observed for m in means)) / 2
-    bias = _NORMAL.inv_cdf(min(max(below / RESAMPLES, 1 / RESAMPLES), 1 - 1 / RESAMPLES))
-    skew = sum((value - observed) ** 3 for value in differences)
-    spread = sum((value - observed) ** 2 for value in differences)
-    acceleration = skew / (6 * spread**1.5)
-
-    def bound(level: float) -> float:
-        z = bias + _NORMAL.inv_cdf(level)
-        at = _NORMAL.cdf(bias + z / (1 - acceleration * z))
-        return means[min(RESAMPLES - 1, max(0, floor(at * RESAMPLES)))]
-
-    return bound(alpha / 2), bound(1 - alpha / 2)
+def _random_subsets(differences: Sequence[float], rng: random.Random) -> list[tuple[float, int]]:
+    """Return sum and size of random subsets, each difference in it by a fair coin; eight coins are one look-up."""
+    tables = [_all_subsets(differences[at : at + 8]) for at in range(0, len(differences), 8)]
+    subsets = []
+    for _ in range(SUBSETS):
+        coins = rng.randbytes(len(tables))
+        parts = [table[coin % len(table)] for table, coin in zip(tables, coins, strict=True)]
+        subsets.append((sum(part[0] for part in parts), sum(part[1] for part in parts)))
+    return subsets
 
 
 def smallest_detectable(differences: Sequence[float], samples: int, alpha: float = ALPHA) -> float:

@@ -90,18 +90,18 @@ def scope(app: str, set_name: str | None) -> str:
 
 def continues(request: Request) -> bool:
     """Say whether the request carries something that only an earlier exchange can have given it."""
-    return request.previous_response_id is not None or any(
-        message.role in ("assistant", "tool") for message in request.messages
-    )
+    refers = request.previous_response_id is not None or bool(request.references)
+    return refers or any(message.role in ("assistant", "tool") for message in request.messages)
 
 
 def request_keys(within: str, request: Request, ignore: Patterns = ()) -> tuple[str, ...]:
     """Return the keys under which a parent may be found, the strongest evidence first.
 
-    The previous response's id, tool-call ids (newest first), then the chain of messages up to each earlier answer
-    (longest first).
+    The previous response's id, ids that refer to answers and tool-call ids (newest first), then the chain of messages
+    up to each earlier answer (longest first).
     """
     keys = [_key(within, "id", request.previous_response_id)] if request.previous_response_id else []
+    keys += [_key(within, "refers", reference) for reference in reversed(request.references)]
     tools = [message.tool_call_id for message in reversed(request.messages) if message.tool_call_id]
     keys += [_key(within, "tool", tool) for tool in dict.fromkeys(tools)]
     chain = _chain(within, request.messages, ignore)
@@ -111,11 +111,12 @@ def request_keys(within: str, request: Request, ignore: Patterns = ()) -> tuple[
 
 
 def answer_keys(within: str, request: Request, response: Response, ignore: Patterns = ()) -> tuple[str, ...]:
-    """Return the keys under which a later request finds this exchange: its id, its tool calls, its chain.
+    """Return the keys under which a later request finds this exchange: its ids, its tool calls, its chain.
 
     `ignore` is blanked in system texts: one that holds a clock is still the same conversation's in the next turn.
     """
     keys = [_key(within, "id", response.id)] if response.id and response.resumable else []
+    keys += [_key(within, "refers", reference) for reference in response.references]
     chain = _chain(within, request.messages, ignore)
     end = chain[-1] if chain else _seed(within)
     for choice in response.choices:
@@ -159,7 +160,7 @@ def group_key(
 
 def opening(turns: Sequence[Turn]) -> tuple[Message, ...]:
     """Return what was asked: the first request, without any block of ours."""
-    return _said(_cleaned(message) for message in turns[0].request) if turns else ()
+    return _said(turns[0].request) if turns else ()
 
 
 def conversation(turns: Iterable[Turn]) -> tuple[Message, ...]:
@@ -170,10 +171,10 @@ def conversation(turns: Iterable[Turn]) -> tuple[Message, ...]:
     """
     so_far: list[Message] = []
     for turn in turns:
-        asked = [_cleaned(message) for message in turn.request]
+        asked = _said(turn.request)
         shared = len(so_far) if _same(asked[: len(so_far)], so_far) else 0
-        so_far += [*asked[shared:], _cleaned(turn.answer)]
-    return _said(so_far)
+        so_far += [*asked[shared:], *_said((turn.answer,))]
+    return tuple(so_far)
 
 
 def rewards(placed: Iterable[Placed], weights: Mapping[str, float] | None = None) -> dict[tuple[str, int], Reward]:
@@ -229,11 +230,9 @@ def _reward(placed: list[Placed], weights: Mapping[str, float]) -> Reward:
 
 
 def _said(messages: Iterable[Message]) -> tuple[Message, ...]:
-    return tuple(message for message in messages if message.text or message.tool_calls or message.tool_call_id)
-
-
-def _cleaned(message: Message) -> Message:
-    return replace(message, text=library.strip(message.text))
+    """The messages without any block of ours, those that then say something."""
+    own = (replace(message, text=library.strip(message.text)) for message in messages)
+    return tuple(message for message in own if message.text or message.tool_calls or message.tool_call_id)
 
 
 def _same(left: Sequence[Message], right: Sequence[Message]) -> bool:
@@ -263,7 +262,9 @@ def _chain(within: str, messages: Iterable[Message], ignore: Patterns) -> list[b
     digest = _seed(within)
     digests = []
     for message in messages:
-        digest = _link(digest, _encoded(message, ignore))
+        # A client may send our block back where it has no system text of its own.
+        if message.role not in SYSTEM_ROLES or library.strip(message.text).strip():
+            digest = _link(digest, _encoded(message, ignore))
         digests.append(digest)
     return digests
 

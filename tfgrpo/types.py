@@ -62,6 +62,8 @@ class Request:
     stream: bool = False
     n: int = 1
     previous_response_id: str | None = None
+    references: tuple[str, ...] = ()
+    """Ids that stand for what was said before, in order: of items of earlier answers, of a stored conversation."""
     session_id: str | None = None
     """`metadata.session_id`, as the client sent it."""
 
@@ -78,6 +80,8 @@ class Response:
     """False when a stream lacks its end, or carries an error."""
     resumable: bool = False
     """Whether a later request may name `id` as the response it continues."""
+    references: tuple[str, ...] = ()
+    """Ids by which a later request may refer to this answer instead of repeating it."""
 
 
 @dataclass(frozen=True, slots=True)

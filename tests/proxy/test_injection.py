@@ -4,8 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from proxy import injection
 from tfgrpo import library
@@ -90,7 +88,7 @@ def test_an_encoded_body_is_left_alone() -> None:
 
 
 def test_another_api_is_left_alone() -> None:
-    assert "'responses'" in (injection.injectable(_body(USER), "responses", "") or "")
+    assert "'morse'" in (injection.injectable(_body(USER), "morse", "") or "")
 
 
 def test_a_plain_body_can_be_changed() -> None:
@@ -181,96 +179,3 @@ def test_the_model_is_replaced_and_nothing_else() -> None:
 @pytest.mark.parametrize("body", [b"{}", b'{"model":1}', b'{"model":', b"\xff"])
 def test_without_a_readable_model_none_is_put_in(body: bytes) -> None:
     assert injection.replace_model(body, "b") is None
-
-
-# Raw JSON as clients may send it: odd numbers, doublets, lone surrogates, deep nesting, any white space.
-_space = st.text(" \t\r\n", max_size=2).map(str.encode)
-_odd_text = st.sampled_from(
-    ['"\\ud83d"', '"\\u00e9\\n"', '"é😀"', '"messages"', '"\\"role\\":[{"', '"a\\\\"', '""', '"x\\r"']
-)
-_scalar = (st.sampled_from(["1e400", "0.10", "-0", "9" * 400, "true", "null"]) | _odd_text).map(str.encode)
-
-
-@st.composite
-def _object(draw: st.DrawFn, values: st.SearchStrategy[bytes], names: st.SearchStrategy[str]) -> bytes:
-    fields = [draw(_space) + json.dumps(draw(names)).encode() + draw(_space) + b":" + draw(values) for _ in range(2)]
-    return b"{" + b",".join(fields) + draw(_space) + b"}"
-
-
-def _array(values: st.SearchStrategy[bytes], least: int = 0) -> st.SearchStrategy[bytes]:
-    listed = st.lists(values, min_size=least, max_size=3)
-    return st.tuples(listed, _space).map(lambda drawn: b"[" + drawn[1] + (drawn[1] + b",").join(drawn[0]) + b"]")
-
-
-_deep = st.integers(0, 200).map(lambda depth: b"[" * depth + b'{"role":"system"}' + b"]" * depth)
-_value = st.recursive(
-    _scalar | _deep, lambda inner: _array(inner) | _object(inner, st.sampled_from(["a", "role", "messages", "a"]))
-)
-
-
-@st.composite
-def _message(draw: st.DrawFn) -> bytes:
-    role = draw(st.sampled_from([b'"system"', b'"developer"', b'"user"', b'"syst\\u0065m"']))
-    part = draw(_odd_text).encode()
-    text_part = st.just(b'{"type":"text","text":' + part + b"}")
-    content = draw(_odd_text.map(str.encode) | _array(text_part | _object(_value, st.sampled_from(["type", "text"]))))
-    fields = [b'"role":' + draw(_space) + role, b'"content" :' + content, b'"x":' + draw(_value)]
-    return draw(_space) + b"{" + (b"," + draw(_space)).join(draw(st.permutations(fields))) + b"}"
-
-
-@st.composite
-def _request(draw: st.DrawFn) -> bytes:
-    fields = [b'"messages":' + draw(_array(_message(), 1)) for _ in range(draw(st.integers(1, 2)))]
-    fields += [json.dumps(draw(st.text(max_size=3))).encode() + b":" + draw(_value) for _ in range(2)]
-    return draw(_space) + b"{" + b",".join(draw(st.permutations(fields))) + draw(_space) + b"}"
-
-
-def _read(body: bytes) -> Any:
-    return json.loads(body, parse_int=str, parse_float=str)
-
-
-@given(_request())
-def test_taking_the_injected_span_out_gives_the_body_back(body: bytes) -> None:
-    spot = injection.find(body, "chat")
-    assert isinstance(spot, injection.Spot)
-    changed = spot.inject(BLOCK)
-    grown = len(changed) - len(body)
-    assert changed[: spot.at] + changed[spot.at + grown :] == body
-
-
-@given(_request())
-def test_what_is_read_differs_in_the_injection_alone(body: bytes) -> None:
-    before, after = _read(body), _read(_injected(body))
-    first = before["messages"][0]
-    if first["role"] not in ("system", "developer"):
-        before["messages"].insert(0, {"role": "system", "content": BLOCK})
-    elif isinstance(first["content"], list):
-        first["content"].append({"type": "text", "text": BLOCK})
-    else:
-        first["content"] = f"{first['content']}\n\n{BLOCK}" if first["content"] else BLOCK
-    assert after == before
-
-
-@given(_request())
-def test_injecting_again_changes_nothing(body: bytes) -> None:
-    once = _injected(body)
-    assert _injected(once) == once
-
-
-@given(_request())
-def test_replacing_an_older_block_is_injecting_into_the_clients_own_body(body: bytes) -> None:
-    assert _injected(_injected(body, OLDER)) == _injected(body)
-
-
-@given(_request())
-def test_stripping_the_injected_text_gives_the_clients_text_back(body: bytes) -> None:
-    before, after = _read(body)["messages"][0], _read(_injected(body))["messages"][0]
-    if isinstance(after["content"], str):
-        own = before["content"] if before["role"] in ("system", "developer") else ""
-        assert library.strip(after["content"]) == own
-
-
-@given(st.binary(max_size=80) | st.text('{}[]":,\\messagrolcnt', max_size=60).map(str.encode))
-def test_whatever_bytes_come_nothing_raises(body: bytes) -> None:
-    injection.inject(body, "chat", BLOCK)
-    injection.replace_model(body, "m")

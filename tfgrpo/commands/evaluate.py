@@ -36,6 +36,8 @@ def run(arguments: Namespace) -> int:
     with opened(settings) as store:
         tested = find(store, *arguments.set)
         against, gates = _against(store, arguments.against, tested)
+        if against.library.experiences == tested.library.experiences:
+            raise UsageError(f"{_name(tested)} and {_name(against)} hold the same experiences; name another --against")
         try:
             result = interruptible(
                 lambda: _compare(arguments, settings, data, judge, versions=(tested, against), ledger=ledger)
@@ -43,7 +45,7 @@ def run(arguments: Namespace) -> int:
         except KeyboardInterrupt:
             kept = f"interrupted: {ledger.total().calls} finished calls are kept in {settings.memo}"
             raise KeyboardInterrupt(f"{kept}; the same command goes on from there") from None
-        if gates and tested.version != EMPTY_VERSION:
+        if gates and _weighs(tested, result):
             said = explain(result, tested, against)
             store.sets.set_status(tested.set, tested.version, result.comparison.verdict, note=said)
     if arguments.json:
@@ -66,6 +68,12 @@ def explain(result: Evaluation, tested: Version, against: Version) -> str:
         f"{result.tasks} tasks x {result.samples} samples. An effect below {found.smallest_detectable:.3f} would "
         f"likely not have been seen.{failed}"
     )
+
+
+def _weighs(tested: Version, result: Evaluation) -> bool:
+    """Say whether the verdict becomes the version's status: what shows nothing does not undo what was shown."""
+    shows = result.comparison.verdict != "no effect shown"
+    return tested.version != EMPTY_VERSION and (shows or tested.status in ("unproven", "by hand"))
 
 
 def _against(store: Store, text: str, tested: Version) -> tuple[Version, bool]:

@@ -42,17 +42,33 @@ def take(runs: Runs, *, set_name: str, arguments: dict[str, Any]) -> str:
 
 @asynccontextmanager
 async def kept(runs: Runs, run_id: str, progress: Callable[[], dict[str, Any]]) -> AsyncIterator[None]:
-    """Renew the lease and record progress for as long as the body runs."""
+    """Renew the lease and record progress for as long as the body runs.
+
+    Raises:
+        Conflict: The lease ran out, while this process did not run, and another training took it.
+    """
+    body = asyncio.current_task()
+    lost = False
 
     async def renew() -> None:
+        nonlocal lost
         while True:
-            await asyncio.to_thread(runs.acquire, NAME, run_id, SECONDS)
+            if not await asyncio.to_thread(runs.acquire, NAME, run_id, SECONDS):
+                lost = True
+                assert body is not None
+                body.cancel()
+                return
             await asyncio.to_thread(runs.progress, run_id, progress())
             await asyncio.sleep(RENEW_EVERY)
 
     keeper = asyncio.create_task(renew())
     try:
         yield
+    except asyncio.CancelledError:
+        if not lost:
+            raise
+        taken = f"training run {runs.holder(NAME)} took over while this one stood still"
+        raise Conflict(f"{taken}; finished calls are kept, start it again when the other is done") from None
     finally:
         keeper.cancel()
         with suppress(asyncio.CancelledError):

@@ -77,8 +77,8 @@ def _show(version: Version, *, as_json: bool) -> None:
     say(f"{version.set}@{version.version}: {version.status}, {len(version.library)} experiences{made}{model}")
     if version.note:
         say(version.note)
-    if version.library.experiences:
-        say(library.lines(version.library))
+    for one in version.library.experiences:
+        say(f"[{one.id}] {one.text}" + (f" (from {len(one.sources)} groups)" if one.sources else ""))
 
 
 def _diff(before: Version, after: Version, *, as_json: bool) -> None:
@@ -102,6 +102,8 @@ def _deploy(store: Store, arguments: Namespace) -> Deployment:
     set_name, version = arguments.version
     if version is None:
         raise UsageError(f"name the version to deploy, as in {set_name}@1 ({set_name}@0 injects nothing)")
+    if arguments.candidate is not None and not arguments.share:
+        raise UsageError(f"--candidate {arguments.candidate} gets no traffic without --share, as in --share 0.1")
     shares = {"candidate": arguments.share, "control": arguments.control}
     return store.sets.deploy(
         set_name,

@@ -19,7 +19,7 @@ from tfgrpo.commands.progress import Progress
 from tfgrpo.commands.session import configuration, grader, interruptible, named, opened
 from tfgrpo.configuration import Configuration
 from tfgrpo.datasets import Dataset, load
-from tfgrpo.errors import BudgetExceeded, Conflict, TfgrpoError, UsageError
+from tfgrpo.errors import BudgetExceeded, Conflict, ModelError, TfgrpoError, UsageError
 from tfgrpo.library import Limits
 from tfgrpo.llm import Llm
 from tfgrpo.memo import Memo
@@ -91,6 +91,9 @@ def _finished(job: _Job, material: _Material) -> JSON:
         ended: RunStatus = "stopped" if isinstance(error, BudgetExceeded) else "failed"
         runs.finish(job.id, status=ended, result={"error": str(error)})
         raise
+    if unusable := _unusable(learned):
+        runs.finish(job.id, status="failed", result={"error": unusable, **_result(job, material, learned)})
+        raise ModelError(unusable)
     result = _stored(job, material, learned)
     stages = {stage: as_json(usage) for stage, usage in ledger.stages().items()}
     result = {**result, "usage": {**stages, "total": as_json(ledger.total())}}
@@ -200,6 +203,14 @@ def _stored(job: _Job, material: _Material, learned: Learned) -> JSON:
     if job.arguments.deploy:
         _deploy(job.store, version)
     return {**result, **of_version(version), "deployed": job.arguments.deploy}
+
+
+def _unusable(learned: Learned) -> str | None:
+    """Return what to say when groups contrasted, and of no answer of the optimizer could anything be made."""
+    faults = [fault for step in learned.steps for fault in step.faults]
+    if not faults or any(step.lessons for step in learned.steps):
+        return None
+    return f"none of the optimizer's answers could be used ({len(faults)} faults); the first: {faults[0]}"
 
 
 def _known(job: _Job, material: _Material, learned: Learned) -> Version | None:

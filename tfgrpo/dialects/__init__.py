@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from tfgrpo.dialects.chat import Chat
+from tfgrpo.dialects.completions import Completions
 from tfgrpo.dialects.encoding import decoded as decoded
+from tfgrpo.dialects.messages import CountTokens, Messages
+from tfgrpo.dialects.responses import Responses
 from tfgrpo.types import Request, Response
 
 
@@ -17,6 +20,11 @@ class Dialect(Protocol):
         """The dialect's name in the store."""
         ...
 
+    @property
+    def turn(self) -> bool:
+        """Whether its exchanges are turns of a trajectory; one that is none is no answer to learn from."""
+        ...
+
     def read_request(self, body: bytes) -> Request | None:
         """Return what we read of a request; None when it is not one of this API."""
         ...
@@ -26,8 +34,14 @@ class Dialect(Protocol):
         ...
 
 
-_BY_PATH: dict[str, Dialect] = {"/chat/completions": Chat()}
-_BY_NAME: dict[str, Dialect] = {dialect.name: dialect for dialect in _BY_PATH.values()}
+_BY_PATH: dict[str, Dialect] = {
+    "/chat/completions": Chat(),
+    "/responses": Responses(),
+    "/messages": Messages(),
+    "/messages/count_tokens": CountTokens(),
+    "/completions": Completions(),
+}
+_BY_NAME: dict[str, Dialect] = {dialect.name: dialect for dialect in _BY_PATH.values() if dialect.turn}
 
 
 def dialect_of(path: str) -> Dialect | None:

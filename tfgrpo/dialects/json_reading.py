@@ -10,9 +10,11 @@ import msgspec
 _MOST_DIGITS = 18
 """Longer integers are kept as text: none of the numbers we read is that long, and Python refuses very long ones."""
 
-
 _MOST = 1_000_000_000
 """A count above it is a mistake, and a number that some stores refuse."""
+
+_MOST_CHOICES = 128
+"""What the APIs allow `n` to be."""
 
 
 def value(data: bytes) -> Any:
@@ -51,6 +53,17 @@ def count(found: Any) -> int | None:
     """Return the value if it is a whole number that can count something."""
     whole = isinstance(found, int) and not isinstance(found, bool)
     return found if whole and 0 <= found <= _MOST else None
+
+
+def choices(found: Any) -> int:
+    """Return how many answers `n` asks for; what is no number of them asks for one."""
+    return min(max(count(found) or 1, 1), _MOST_CHOICES)
+
+
+def session(fields: dict[str, Any]) -> str | None:
+    """Return `metadata.session_id` of a request."""
+    metadata = fields.get("metadata")
+    return text_or_none(metadata.get("session_id")) if isinstance(metadata, dict) else None
 
 
 def mappings(found: Any) -> list[dict[str, Any]]:

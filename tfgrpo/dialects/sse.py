@@ -8,6 +8,11 @@ from collections.abc import Iterator
 _FIRST_LINE = re.compile(rb"(?:\xef\xbb\xbf)?[\r\n]*(?:(?:data|event|id|retry)?:|data[\r\n])")
 
 
+def is_stream(body: bytes, content_type: str) -> bool:
+    """Whether an answer is a stream of events: by its type, or where it names none by how it begins."""
+    return "event-stream" in content_type.lower() or (not content_type and looks_like_events(body))
+
+
 def looks_like_events(body: bytes) -> bool:
     """Whether the body begins as a stream of events does: for an answer that names no content type."""
     return _FIRST_LINE.match(body) is not None

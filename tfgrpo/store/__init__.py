@@ -12,6 +12,7 @@ from sqlalchemy import Connection, insert, select
 
 from tfgrpo.store import schema
 from tfgrpo.store.engine import Database
+from tfgrpo.store.engine import parsed as parsed
 from tfgrpo.store.labels import Labels as Labels
 from tfgrpo.store.labels import OtherContent as OtherContent
 from tfgrpo.store.runs import Run as Run

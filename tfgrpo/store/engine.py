@@ -43,7 +43,7 @@ class Database:
     """
 
     def __init__(self, url: str, *, migrate: bool) -> None:
-        self._url = _parsed(url)
+        self._url = parsed(url)
         if migrate:
             _make_folder(self._url)
         elif self._url.database and not Path(self._url.database).exists():
@@ -143,16 +143,17 @@ def _insert(table: Table, columns: tuple[str, ...], rows: int, dialect: Dialect)
     return f"INSERT INTO {quote(table.name)} ({names}) VALUES {', '.join([row] * rows)} ON CONFLICT DO NOTHING"  # noqa: S608 - names of our schema
 
 
-def _parsed(url: str) -> URL:
+def parsed(url: str) -> URL:
+    """Return the address of a store; StoreError when it is none that is stored in."""
     try:
-        parsed = make_url(url)
+        found = make_url(url)
     except ArgumentError as error:
         raise StoreError("store.url is not a database URL; an example is sqlite:///data/tfgrpo.db") from error
-    if parsed.get_backend_name() != "sqlite":
-        raise StoreError(f"store.url names {parsed.get_backend_name()!r}; this release stores in sqlite:///PATH only")
-    if not parsed.database or parsed.database == ":memory:":
+    if found.get_backend_name() != "sqlite":
+        raise StoreError(f"store.url names {found.get_backend_name()!r}; this release stores in sqlite:///PATH only")
+    if not found.database or found.database == ":memory:":
         raise StoreError("store.url names no file; an example is sqlite:///data/tfgrpo.db")
-    return parsed
+    return found
 
 
 def _make_folder(url: URL) -> None:

@@ -263,7 +263,8 @@ def _find(connection: Connection, set_name: str, version: int) -> Version:
         return _version(row)
     if version == EMPTY_VERSION:
         return Version(set_name, EMPTY_VERSION, Library(), "by hand", 0.0, note="the empty library")
-    raise NotFound(f"set {set_name!r} has no version {version}; `tfgrpo sets show {set_name}` lists them")
+    newest = max((one.version for one in _versions(connection, set_name)), default=EMPTY_VERSION)
+    raise NotFound(f"set {set_name!r} has no version {version}; the newest is {newest}")
 
 
 def _next_revision(connection: Connection, set_name: str, expected: int | None) -> int:

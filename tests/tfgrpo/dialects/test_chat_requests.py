@@ -103,7 +103,7 @@ def test_a_call_of_a_custom_tool_is_read() -> None:
 
 def test_arguments_sent_as_an_object_are_read_as_text() -> None:
     call = {"id": "c1", "function": {"name": "f", "arguments": {"b": 1, "a": 2}}}
-    assert _message(role="assistant", tool_calls=[call]).tool_calls == (ToolCall("c1", "f", '{"a": 2, "b": 1}'),)
+    assert _message(role="assistant", tool_calls=[call]).tool_calls == (ToolCall("c1", "f", '{"a":2,"b":1}'),)
 
 
 def test_a_function_call_of_the_old_form_is_read() -> None:
