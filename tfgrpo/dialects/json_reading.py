@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-_MOST_DIGITS = 18
-"""Longer integers are kept as text: none of the numbers we read is that long, and Python refuses very long ones."""
+_MOST_DIGITS = 4000
+"""Longer integers are kept as text: Python refuses to read or write those above 4,300 digits."""
 
 _MOST = 1_000_000_000
 """A count above it is a mistake, and a number that some stores refuse."""

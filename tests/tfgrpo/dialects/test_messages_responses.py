@@ -128,7 +128,9 @@ def test_a_broken_event_makes_a_stream_unsound() -> None:
 
 
 _texts = st.text('aé😀"\\ \n', min_size=1, max_size=9)
-_inputs = st.dictionaries(_texts, st.integers() | _texts | st.lists(st.booleans() | st.floats(allow_nan=False)))
+_inputs = st.dictionaries(
+    _texts, st.integers() | _texts | st.lists(st.booleans() | st.floats(allow_nan=False, allow_infinity=False))
+)
 _blocks = st.builds(_text, _texts) | st.builds(lambda given: _call(x=given), _inputs) | st.just(THOUGHT)
 
 
