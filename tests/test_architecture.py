@@ -29,7 +29,7 @@ OPEN_TO_PROXY = {
 }
 """The rooms of `tfgrpo` that `proxy` may enter. `configuration` holds the sections that both programs read."""
 
-LAZY = {"tfgrpo/llm.py": {"litellm"}}
+LAZY = {"tfgrpo/endpoint.py": {"litellm"}}
 """Imports inside functions, by file: litellm costs seconds and 200 MB, so it is loaded when first needed."""
 
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)

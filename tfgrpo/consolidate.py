@@ -19,10 +19,13 @@ from tfgrpo.optimizer import Optimizer
 from tfgrpo.prompts import section
 from tfgrpo.types import Library, Operation
 
-ALIKE: Final = 0.5
+ALIKE: Final = 0.6
 """Share of words two texts have in common from which they are taken for one lesson."""
 
-_WORD: Final = re.compile(r"\w+")
+_WORD: Final = re.compile(r"[\w']+")
+_NEGATIONS: Final = frozenset(
+    """no not never don't doesn't without avoid avoids avoiding refrain stop skip instead nor neither""".split()  # noqa: SIM905 - a list of words reads better as words
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,12 @@ def trace(operation: Operation, proposals: Sequence[Operation]) -> Operation:
 def _akin(operation: Operation, proposal: Operation) -> bool:
     if set(operation.ids) & set(proposal.ids):
         return True
-    return bool(operation.text and proposal.text) and _overlap(operation.text, proposal.text) >= ALIKE
+    return _overlap(operation.text, proposal.text) >= ALIKE and _negates(operation.text) == _negates(proposal.text)
+
+
+def _negates(text: str | None) -> bool:
+    """Whether a text speaks against something: with nearly the same words, one that does not says the opposite."""
+    return bool(_words(text) & _NEGATIONS)
 
 
 def _overlap(left: str | None, right: str | None) -> float:

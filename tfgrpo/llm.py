@@ -1,40 +1,36 @@
 """Calls of a model: concurrency, retries, budget, and the memo of finished calls.
 
-The only module of the package that knows litellm. It knows nothing of tasks, prompts or libraries: messages go in, a
-text comes out. The API key goes into one header and nowhere else: not into keys of the memo, errors or logs.
+It knows nothing of tasks, prompts or libraries: messages go in, a text comes out. The API key is not in keys of the
+memo, errors or logs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import importlib
 import json
-import os
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Protocol, Self, TypeAlias
-
-import aiohttp
+from typing import Any, Final, Self, TypeAlias
 
 from tfgrpo.configuration import Model
+from tfgrpo.endpoint import Endpoint, Failure, Litellm, OpenAI
 from tfgrpo.errors import ModelError, RequestRefused, UsageError
 from tfgrpo.memo import Memo
 from tfgrpo.usage import Ledger, Usage, cost, estimated_tokens, price_of, require_price
 
 JSON: TypeAlias = dict[str, Any]
 
-PASSING: Final = frozenset({408, 409, 429})
-"""Statuses below 500 that another attempt may overcome."""
 OF_THIS_REQUEST: Final = frozenset({400, 413, 422})
 """Statuses that speak of one request and not of the endpoint."""
+PERHAPS_OPTIONAL: Final = frozenset({400, 404, 422, 501})
+"""Statuses under which an endpoint may refuse an optional member without naming it."""
 OPTIONAL: Final = ("response_format", "seed", "temperature")
-"""Members an endpoint may refuse; it is then asked without them."""
+"""Members an endpoint may refuse; it is then asked without them. Not named, they are given up in this order."""
 
 _LONGEST_WAIT: Final = 120.0
-_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, connect=10, sock_read=600)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +42,8 @@ class Completion:
     completion_tokens: int | None
     usd: float | None
     replayed: bool = False
+    key: str = ""
+    """Its name in the memo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,30 +52,6 @@ class Patience:
 
     attempts: int = 6
     wait: float = 0.5
-
-
-class Endpoint(Protocol):
-    """Something that answers chat completions."""
-
-    async def ask(self, request: JSON) -> JSON:
-        """Return the answer as OpenAI's JSON. Raises `Failure`, or ModelError when no attempt can help."""
-
-    async def close(self) -> None:
-        """Let connections go."""
-
-
-class Failure(Exception):  # noqa: N818 - between an endpoint and its caller in this module only
-    """An attempt that failed. `status` is None when no answer came."""
-
-    def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.retry_after = retry_after
-
-    @property
-    def passing(self) -> bool:
-        """Whether another attempt may succeed."""
-        return self.status is None or self.status in PASSING or self.status >= 500  # noqa: PLR2004 - HTTP
 
 
 class Llm:
@@ -111,6 +85,8 @@ class Llm:
         self._provider = model.provider or ("openai" if model.base_url else "litellm")
         self._endpoint = endpoint or (Litellm(model) if self._provider == "litellm" else OpenAI(model))
         self._refused: set[str] = set()
+        self._taken: set[str] = set()
+        self._asking: dict[str, asyncio.Future[Completion]] = {}
         self._broken: ModelError | None = None
 
     async def __aenter__(self) -> Self:
@@ -119,6 +95,10 @@ class Llm:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        left = list(self._asking.values())
+        for one in left:
+            one.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
         await self._endpoint.close()
 
     async def complete(
@@ -130,10 +110,12 @@ class Llm:
         seed: int | None = None,
         schema: JSON | None = None,
         sample: int = 0,
+        may_be_empty: bool = False,
     ) -> Completion:
         """Return the model's answer, from the memo when this very call was finished before.
 
-        `sample` tells repeated calls of one request apart. `stage` is the name the call is accounted under.
+        `sample` tells repeated calls of one request apart. `stage` is the name the call is accounted under. An empty
+        answer is remembered only where it `may_be_empty`, as one of many that are graded.
 
         Raises:
             RequestRefused: the endpoint will not answer this request.
@@ -148,12 +130,36 @@ class Llm:
         if schema is not None:
             request["response_format"] = {"type": "json_schema", "json_schema": schema}
         key = self._key(request, sample)
+        if (under_way := self._asking.get(key)) is not None:
+            # The same request is asked once; whoever asks second waits for the first one's answer.
+            return await asyncio.shield(under_way)
+        answer = asyncio.ensure_future(self._answer(request, key, stage, may_be_empty=may_be_empty))
+        self._asking[key] = answer
+        answer.add_done_callback(lambda done: self._answered(key, done))
+        # Shielded: whoever gives up waiting does not take the answer from the others. `__aexit__` ends what is left.
+        return await asyncio.shield(answer)
+
+    async def forget(self, *answers: Completion) -> None:
+        """Take answers out of the memo that turned out to be of no use: a later run asks anew."""
+        for one in answers:
+            if self._memo is not None and one.key:
+                await self._memo.drop(one.key)
+
+    def _answered(self, key: str, done: asyncio.Future[Completion]) -> None:
+        self._asking.pop(key, None)
+        if not done.cancelled():
+            done.exception()  # looked at, for there may be nobody left who waits
+
+    async def _answer(self, request: JSON, key: str, stage: str, *, may_be_empty: bool) -> Completion:
         async with self._free:
             found = await self._recall(key)
             if found is not None:
                 self._ledger.add(stage, Usage(replayed=1))
                 return found
-            return await self._call(request, key, stage)
+            completion = await self._call(request, key, stage)
+            if may_be_empty or completion.text.strip():
+                await self._remember(key, completion)
+            return completion
 
     async def _call(self, request: JSON, key: str, stage: str) -> Completion:
         self._ledger.check()
@@ -172,21 +178,25 @@ class Llm:
             prompt, answer = _estimates(request), estimated_tokens(len(completion.text))
         usd = cost(self._price, prompt, answer)
         self._ledger.add(stage, Usage(1, 0, prompt, answer, usd))
-        await self._remember(key, completion)
-        return Completion(completion.text, completion.prompt_tokens, completion.completion_tokens, usd)
+        return Completion(completion.text, completion.prompt_tokens, completion.completion_tokens, usd, key=key)
 
     async def _ask(self, request: JSON) -> JSON:
         attempt = 1
         while True:
             sent = {k: v for k, v in request.items() if k not in self._refused}
             try:
-                return await self._endpoint.ask(sent)
+                answer = await self._endpoint.ask(sent)
             except Failure as failure:
                 if self._learns_from(failure, sent):
                     continue
+                if (less := await self._asked_for_less(failure, sent)) is not None:
+                    return less
                 wait = self._wait(failure, attempt)
                 if not failure.passing or attempt >= self._patience.attempts or wait > _LONGEST_WAIT:
                     raise self._error(failure, attempt) from failure
+            else:
+                self._taken |= sent.keys()
+                return answer
             attempt += 1
             await asyncio.sleep(wait)
 
@@ -199,6 +209,24 @@ class Llm:
             named.add("response_format")
         self._refused |= named
         return bool(named)
+
+    async def _asked_for_less(self, failure: Failure, sent: JSON) -> JSON | None:
+        """Return the answer to a refused request without its optional members, given up one after the other.
+
+        None when that does not help. What the endpoint has taken before is not what it refuses.
+        """
+        if failure.status not in PERHAPS_OPTIONAL:
+            return None
+        given_up: set[str] = set()
+        for name in (name for name in OPTIONAL if name in sent and name not in self._taken):
+            given_up.add(name)
+            try:
+                answer = await self._endpoint.ask({k: v for k, v in sent.items() if k not in given_up})
+            except Failure:
+                continue
+            self._refused |= given_up
+            return answer
+        return None
 
     def _wait(self, failure: Failure, attempt: int) -> float:
         if failure.retry_after is not None:
@@ -232,7 +260,7 @@ class Llm:
             return None
         if not isinstance(row, dict) or not isinstance(row.get("text"), str):
             return None
-        return Completion(row["text"], row.get("prompt_tokens"), row.get("completion_tokens"), 0.0, True)
+        return Completion(row["text"], row.get("prompt_tokens"), row.get("completion_tokens"), 0.0, True, key)
 
     async def _remember(self, key: str, completion: Completion) -> None:
         if self._memo is None:
@@ -245,90 +273,26 @@ class Llm:
         await self._memo.put(key, json.dumps(row))
 
 
-class OpenAI:
-    """An OpenAI-compatible endpoint at `base_url`."""
-
-    def __init__(self, model: Model) -> None:
-        self._url = f"{model.base_url or 'https://api.openai.com/v1'}/chat/completions"
-        self._key = model.api_key
-        self._session: aiohttp.ClientSession | None = None
-
-    async def ask(self, request: JSON) -> JSON:
-        """Return the endpoint's answer; see `Endpoint`."""
-        if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=_TIMEOUT)
-        headers = {"Authorization": f"Bearer {self._key.get_secret_value()}"} if self._key else {}
-        try:
-            async with self._session.post(self._url, json=request, headers=headers) as response:
-                body = await response.read()
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Failure(f"no answer from {self._url} ({type(error).__name__})") from error
-        if response.status >= 400:  # noqa: PLR2004 - HTTP
-            said = _without(self._key.get_secret_value() if self._key else "", _message(body))
-            raise Failure(
-                f"{self._url} answered {response.status}: {said}",
-                status=response.status,
-                retry_after=_seconds(response.headers.get("retry-after")),
-            )
-        try:
-            answer = json.loads(body)
-        except ValueError as error:
-            raise Failure(f"{self._url} answered with something that is not JSON") from error
-        if not isinstance(answer, dict):
-            raise Failure(f"{self._url} answered with something that is not a completion")
-        return answer
-
-    async def close(self) -> None:
-        """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
-
-
-class Litellm:
-    """Any model litellm knows. litellm is imported at the first call."""
-
-    def __init__(self, model: Model) -> None:
-        self._base_url = model.base_url
-        self._key = model.api_key
-
-    async def ask(self, request: JSON) -> JSON:
-        """Return the provider's answer; see `Endpoint`."""
-        # Without this litellm fetches prices from the network as it is imported.
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        # Four seconds: not at start, and not on the event loop.
-        litellm = await asyncio.to_thread(importlib.import_module, "litellm")
-        openai = importlib.import_module("openai")
-        key = self._key.get_secret_value() if self._key else None
-        try:
-            answer = await litellm.acompletion(
-                **request, api_base=self._base_url, api_key=key, num_retries=0, max_retries=0, drop_params=True
-            )
-        except openai.OpenAIError as error:
-            said = _without(key or "", " ".join(str(error).split()))[:500]
-            status = getattr(error, "status_code", None)
-            response = getattr(error, "response", None)
-            header = response.headers.get("retry-after") if response is not None else None
-            raise Failure(said, status=status, retry_after=_seconds(header)) from None
-        dumped = answer.model_dump()
-        return dumped if isinstance(dumped, dict) else {}
-
-    async def close(self) -> None:
-        """Nothing is held here."""
-
-
 def _completion(answer: JSON) -> Completion:
     try:
-        text = answer["choices"][0]["message"]["content"]
+        text = _text(answer["choices"][0]["message"]["content"])
     except (KeyError, IndexError, TypeError) as error:
         raise RequestRefused("the answer holds no choice with a message") from error
     usage = answer.get("usage")
     counts = usage if isinstance(usage, dict) else {}
     return Completion(
-        text if isinstance(text, str) else "",
+        text,
         _count(counts.get("prompt_tokens")),
         _count(counts.get("completion_tokens")),
         None,
     )
+
+
+def _text(content: Any) -> str:
+    """Return an answer's text; some endpoints give it in parts."""
+    if isinstance(content, list):
+        return "".join(_text(part.get("text")) for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
 
 
 def _count(value: Any) -> int | None:
@@ -337,27 +301,3 @@ def _count(value: Any) -> int | None:
 
 def _estimates(request: JSON) -> int:
     return estimated_tokens(sum(len(str(message.get("content"))) for message in request["messages"]))
-
-
-def _message(body: bytes) -> str:
-    """Return what an error body says, on one line."""
-    try:
-        error = json.loads(body)["error"]
-        text = error["message"] if isinstance(error, dict) else str(error)
-        param = error.get("param") if isinstance(error, dict) else None
-    except (ValueError, KeyError, TypeError):
-        text, param = body.decode("utf-8", "replace"), None
-    folded = " ".join(str(text).split())[:300]
-    return f"{folded} (param {param})" if param else folded
-
-
-def _without(secret: str, text: str) -> str:
-    """Return `text` with a key that the endpoint repeats taken out."""
-    return text.replace(secret, "[api_key]") if secret else text
-
-
-def _seconds(header: str | None) -> float | None:
-    try:
-        return max(0.0, float(header)) if header is not None else None
-    except ValueError:
-        return None

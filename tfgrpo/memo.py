@@ -91,6 +91,10 @@ class Memo:
         """Keep `text` under `key`; returns once it is on disk."""
         await self._run(partial(self._cache.set, key, text, retry=True))
 
+    async def drop(self, key: str) -> None:
+        """Keep nothing under `key` any more."""
+        await self._run(partial(self._cache.delete, key, retry=True))
+
     def close(self) -> None:
         """Close the files."""
         self._thread.submit(self._cache.close).result()

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from tfgrpo import parsing, prompts
-from tfgrpo.llm import Llm
+from tfgrpo.llm import Completion, Llm
 from tfgrpo.types import Operation, OperationName
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ class Optimizer:
     async def write(self, stage: prompts.Stage, sections: Sequence[str]) -> str:
         """Return the plain text that a stage answers with."""
         answer = await self._complete(stage, self._opening(stage, sections), schema=None, sample=0)
-        return parsing.without_thoughts(answer).strip()
+        return parsing.without_thoughts(answer.text).strip()
 
     async def lessons(self, sections: Sequence[str]) -> Answer[Lessons]:
         """Ask for a contrast."""
@@ -92,18 +92,23 @@ class Optimizer:
         """Ask, read, and where something is wrong say what, once; an unreadable answer is asked for afresh."""
         schema = _SCHEMAS[stage]
         best: Answer[T] | None = None
+        asked: list[Completion] = []
         for sample in range(self.attempts):
             messages = self._opening(stage, sections)
-            text = await self._complete(stage, messages, schema=schema, sample=sample)
-            best = _checked(read(text), check)
+            first = await self._complete(stage, messages, schema=schema, sample=sample)
+            best = _checked(read(first.text), check)
             if best is not None and not best.faults:
                 return best
-            messages = [*messages, *_repair(text, best.faults if best is not None else (UNREADABLE,))]
-            repaired = _checked(read(await self._complete(stage, messages, schema=schema, sample=sample)), check)
+            messages = [*messages, *_repair(first.text, best.faults if best is not None else (UNREADABLE,))]
+            second = await self._complete(stage, messages, schema=schema, sample=sample)
+            repaired = _checked(read(second.text), check)
+            asked += [first, second]
             if repaired is not None and (best is None or len(repaired.faults) < len(best.faults)):
                 best = repaired
             if best is not None:
                 return best
+        # Nothing could be made of these: to remember them would make each later run as useless as this one.
+        await self.llm.forget(*asked)
         return Answer(_EMPTY[stage], (UNREADABLE,))
 
     def _opening(self, stage: prompts.Stage, sections: Sequence[str]) -> list[JSON]:
@@ -114,8 +119,10 @@ class Optimizer:
             {"role": "user", "content": user},
         ]
 
-    async def _complete(self, stage: prompts.Stage, messages: list[JSON], *, schema: JSON | None, sample: int) -> str:
-        completion = await self.llm.complete(
+    async def _complete(
+        self, stage: prompts.Stage, messages: list[JSON], *, schema: JSON | None, sample: int
+    ) -> Completion:
+        return await self.llm.complete(
             messages,
             stage=stage,
             temperature=self.temperature,
@@ -123,17 +130,17 @@ class Optimizer:
             schema=schema,
             sample=sample,
         )
-        return completion.text
 
 
 def read_lessons(text: str) -> Answer[Lessons] | None:
     """Return the last contrast that stands in `text`, None when there is none. Never raises."""
     found: Answer[Lessons] | None = None
     for one in parsing.find(text):
-        value = one.value
+        value = parsing.holding(one.value, "lessons")
         if not isinstance(value, dict) or not isinstance(value.get("lessons"), list | str):
             continue
         raw = value["lessons"] if isinstance(value["lessons"], list) else [value["lessons"]]
+        raw = [_said(item) for item in raw]
         texts = [item for item in raw if isinstance(item, str) and not _PLACEHOLDER.fullmatch(item)]
         if raw and not texts and found is not None:
             continue
@@ -145,6 +152,15 @@ def read_lessons(text: str) -> Answer[Lessons] | None:
     return found
 
 
+def _said(item: Any) -> Any:
+    """Return the text of a lesson that was written as an object, anything else as it is."""
+    if not isinstance(item, dict):
+        return item
+    texts = [value for value in item.values() if isinstance(value, str)]
+    named = next((item[key] for key in ("lesson", "text", "content") if isinstance(item.get(key), str)), None)
+    return named if named is not None else (texts[0] if len(texts) == 1 else item)
+
+
 def read_operations(text: str) -> Answer[tuple[Operation, ...]] | None:
     """Return the last list of operations that stands in `text`, None when there is none. Never raises.
 
@@ -154,11 +170,12 @@ def read_operations(text: str) -> Answer[tuple[Operation, ...]] | None:
     single: list[Any] = []
     cut = False
     for one in parsing.find(text):
-        listed = one.value.get("operations") if isinstance(one.value, dict) else one.value
-        if isinstance(one.value, dict) and isinstance(one.value.get("operation"), str):
-            single.append(one.value)
+        value = parsing.holding(one.value, "operations")
+        listed = value.get("operations") if isinstance(value, dict) else value
+        if isinstance(value, dict) and isinstance(value.get("operation"), str):
+            single.append(value)
             cut |= one.cut
-        elif isinstance(listed, list) and (_is_answer(listed) or (rows is None and isinstance(one.value, dict))):
+        elif isinstance(listed, list) and (_is_answer(listed) or (rows is None and isinstance(value, dict))):
             rows, cut = listed, one.cut
     if rows is None and not single:
         return None

@@ -55,6 +55,25 @@ def find(text: str) -> list[Found]:
     return list(_found(without_thoughts(text)[:_MOST_CHARACTERS]))
 
 
+def holding(value: Any, key: str) -> Any:
+    """Return the object with the member `key`: `value` itself, or what stands one level inside it; else `value`.
+
+    Keys of objects are in lower case then, for models write them as they like.
+    """
+    lowered = _lowered(value)
+    if isinstance(lowered, dict) and key not in lowered:
+        inside = [_lowered(one) for one in lowered.values()]
+    elif isinstance(lowered, list) and len(lowered) == 1:
+        inside = [_lowered(lowered[0])]
+    else:
+        return lowered
+    return next((one for one in inside if isinstance(one, dict) and key in one), lowered)
+
+
+def _lowered(value: Any) -> Any:
+    return {str(key).lower(): one for key, one in value.items()} if isinstance(value, dict) else value
+
+
 def without_thoughts(text: str) -> str:
     """Return `text` without what a model wrote while it was thinking."""
     text = _THOUGHT.sub("", text)

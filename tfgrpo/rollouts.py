@@ -7,6 +7,7 @@ tasks of plain messages are run: no tool result is ever invented.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -42,7 +43,7 @@ class ChatRunner:
     ) -> list[tuple[Rollout, ...]]:
         """Return `samples` rollouts of each task under `block`, in the order of the tasks.
 
-        Sample i of a task carries the seed `sampling.seed + i`, whatever the block: samples can be paired.
+        Sample i of a task carries the same seed whatever the block: samples can be paired.
         """
         made = await gather(self._rollout(task, block, sample, sampling) for task in tasks for sample in range(samples))
         return [tuple(made[at : at + samples]) for at in range(0, len(made), samples)]
@@ -54,8 +55,9 @@ class ChatRunner:
                 inject(task.messages, block),
                 stage=sampling.stage,
                 temperature=sampling.temperature,
-                seed=sampling.seed + sample,
+                seed=seed_of(sampling.seed, sample),
                 sample=sample,
+                may_be_empty=True,
             )
         except RequestRefused as error:
             return Rollout(name, (), reward=0.0, error=str(error))
@@ -66,6 +68,12 @@ class ChatRunner:
         grade = await asyncio.to_thread(self.grader.grade, task, rollout)
         comments = (grade.critique,) if grade.critique else ()
         return replace(rollout, reward=grade.reward, comments=comments)
+
+
+def seed_of(seed: int, sample: int) -> int:
+    """Return the seed of a sample, in 0..2**31-1. Neighbouring seeds share no samples."""
+    digest = hashlib.blake2b(f"{seed}:{sample}".encode(), digest_size=4).digest()
+    return int.from_bytes(digest) >> 1
 
 
 def inject(messages: Sequence[Message], block: str) -> list[JSON]:

@@ -23,7 +23,7 @@ from tfgrpo.consolidate import consolidate
 from tfgrpo.critique import Critic, chosen
 from tfgrpo.library import Limits
 from tfgrpo.optimizer import Optimizer
-from tfgrpo.rollouts import ChatRunner, Sampling
+from tfgrpo.rollouts import ChatRunner, Sampling, seed_of
 from tfgrpo.trajectories import contrasts
 from tfgrpo.types import Group, Library, Operation, Refusal, Task
 
@@ -104,7 +104,7 @@ class Trainer:
         self.listener.begin("rollout", len(tasks) * size)
         block = libraries.render(library, name=practice.set_name, version=practice.version)
         # Every epoch draws anew: the same seeds under the same library would repeat the same rollouts.
-        sampling = Sampling(practice.temperature, seed=practice.seed + epoch * size)
+        sampling = Sampling(practice.temperature, seed=seed_of(practice.seed, epoch))
         made = await practice.runner.run(tasks, block, samples=size, sampling=sampling)
         return [
             Group(task.key, task, practice.runner.llm.name, practice.set_name, practice.version, rollouts)

@@ -79,3 +79,11 @@ async def test_what_still_cannot_be_applied_is_refused_with_its_reason() -> None
 async def test_an_answer_that_stays_unreadable_changes_nothing_and_is_told() -> None:
     result, _ = await consolidated("?", "?", "?", "?")
     assert (result.edit.library, len(result.faults)) == (LIBRARY, 1)
+
+
+def test_a_proposal_that_says_the_opposite_is_no_witness() -> None:
+    proposals = (
+        Operation("add", (), "Always convert the lengths before answering.", "w", ("g1",)),
+        Operation("add", (), "Never convert the lengths before answering.", "w", ("g2",)),
+    )
+    assert trace(Operation("add", (), "Convert the lengths before answering."), proposals).sources == ("g1",)

@@ -236,3 +236,73 @@ async def test_an_error_through_litellm_is_one_of_ours() -> None:
         with pytest.raises(ModelError, match="api_key") as caught:
             await model.complete(HELLO, stage="s")
     assert "k-1" not in str(caught.value)
+
+
+SCHEMA: JSON = {"name": "s", "schema": {"type": "object"}}
+
+
+@pytest.mark.parametrize("status", [400, 404, 422, 501])
+async def test_a_refusal_that_names_nothing_is_tried_without_what_is_optional(status: int) -> None:
+    def reply(request: JSON) -> Reply:
+        return refusal(status, "Bad Request") if "response_format" in request else "hi"
+
+    async with serving(reply) as endpoint, llm(endpoint.model()) as model:
+        first = await model.complete(HELLO, stage="s", schema=SCHEMA, seed=1)
+        await model.complete(HELLO, stage="s", schema=SCHEMA, seed=2)
+    assert (first.text, len(endpoint.requests)) == ("hi", 3)
+    assert ["seed" in request for request in endpoint.requests] == [True, True, True]
+
+
+async def test_a_request_that_is_refused_for_itself_says_what_was_said_first() -> None:
+    async with serving(lambda _: refusal(400, "context too long")) as endpoint, llm(endpoint.model()) as model:
+        with pytest.raises(RequestRefused, match="context too long"):
+            await model.complete(HELLO, stage="s", schema=SCHEMA)
+
+
+async def test_a_200_that_holds_an_error_is_tried_again() -> None:
+    replies: list[Reply] = [{"error": {"message": "overloaded"}}, "hi"]
+    async with serving(lambda _: replies.pop(0)) as endpoint, llm(endpoint.model()) as model:
+        assert (await model.complete(HELLO, stage="s")).text == "hi"
+
+
+async def test_an_answer_in_parts_is_read() -> None:
+    parts = [{"type": "text", "text": "one "}, {"type": "text", "text": "two"}]
+    said = {"choices": [{"message": {"role": "assistant", "content": parts}}]}
+    async with serving(lambda _: said) as endpoint, llm(endpoint.model()) as model:
+        assert (await model.complete(HELLO, stage="s")).text == "one two"
+
+
+async def test_an_empty_answer_is_not_remembered_unless_it_is_a_result(memo: Memo) -> None:
+    async with serving(lambda _: "") as endpoint:
+        for may_be_empty in (False, False, True, True):
+            async with llm(endpoint.model(), memo=memo) as model:
+                await model.complete(HELLO, stage="s", may_be_empty=may_be_empty)
+    assert len(endpoint.requests) == 3
+
+
+async def test_a_forgotten_answer_is_asked_for_anew(memo: Memo) -> None:
+    async with serving(lambda _: "hi") as endpoint, llm(endpoint.model(), memo=memo) as model:
+        await model.forget(await model.complete(HELLO, stage="s"))
+        await model.complete(HELLO, stage="s")
+    assert len(endpoint.requests) == 2
+
+
+async def test_the_same_call_twice_at_once_is_made_once() -> None:
+    async with serving(lambda _: "hi") as endpoint, llm(endpoint.model()) as model:
+        answers = await asyncio.gather(*[model.complete(HELLO, stage="s") for _ in range(5)])
+    assert (len(endpoint.requests), {answer.text for answer in answers}) == (1, {"hi"})
+
+
+async def test_whoever_gives_up_waiting_leaves_the_answer_to_the_others() -> None:
+    arrived = asyncio.Event()
+
+    def reply(_: JSON) -> Reply:
+        arrived.set()
+        return "hi"
+
+    async with serving(reply) as endpoint, llm(endpoint.model()) as model:
+        first = asyncio.create_task(model.complete(HELLO, stage="s"))
+        await arrived.wait()
+        second = asyncio.create_task(model.complete(HELLO, stage="s"))
+        first.cancel()
+        assert (await second).text == "hi"

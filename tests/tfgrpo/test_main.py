@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import signal
@@ -323,13 +324,37 @@ async def test_a_deployment_is_made_and_rolled_back(home: Path) -> None:
 
 
 async def test_training_on_a_data_set_needs_no_proxy(tmp_path: Path) -> None:
+    turns = itertools.cycle(["Answer: yes", "Answer: no"])
+
     def reply(request: JSON) -> Reply:
-        return (
-            f"Answer: {'yes' if request['seed'] % 2 else 'no'}" if request["model"] == "policy" else optimizer(request)
-        )
+        return next(turns) if request["model"] == "policy" else optimizer(request)
 
     async with serving(reply) as endpoint:
         data = tasks(tmp_path, 2)
         asked = ("--from", "dataset", "--data", data, "--grader", "exact")
         made = await result(tmp_path, "train", "--set", "s", *asked, endpoint=endpoint)
     assert (made["version"], made["policy_model"]) == (1, "policy")
+
+
+async def test_a_run_of_which_no_answer_could_be_used_fails_and_says_why(home: Path) -> None:
+    record(home, tasks=2)
+    async with serving(lambda _: "I would rather not.") as endpoint:
+        code, _, err = await run(home, "train", "--set", "s", endpoint=endpoint)
+    (failed,) = await result(home, "runs", "list")
+    assert (code, "none of the optimizer's answers could be used" in err, failed["status"]) == (1, True, "failed")
+
+
+async def test_what_shows_nothing_undoes_no_verdict(home: Path) -> None:
+    version(home, "Say yes.")
+    async with serving(policy) as endpoint:
+        asked = ("evaluate", "--set", "s", "--grader", "exact", "--k", "1", "--data")
+        await result(home, *asked, tasks(home), endpoint=endpoint)
+        assert (await result(home, *asked, tasks(home, 1), endpoint=endpoint))["verdict"] == "no effect shown"
+    assert (await result(home, "sets", "show", "s@1"))["status"] == "helps"
+
+
+async def test_a_candidate_without_a_share_is_refused(home: Path) -> None:
+    version(home, "One.")
+    version(home, "Two.")
+    code, _, err = await run(home, "sets", "deploy", "s@1", "--candidate", "2")
+    assert (code, "--share" in err) == (2, True)

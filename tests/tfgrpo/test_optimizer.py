@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.tfgrpo.scripted import JSON, Reply, refusal, serving
 from tfgrpo.llm import Llm
+from tfgrpo.memo import Memo
 from tfgrpo.optimizer import CUT, UNREADABLE, Answer, Lessons, Optimizer, read_lessons, read_operations
 from tfgrpo.types import Operation
 from tfgrpo.usage import Ledger
@@ -150,3 +152,39 @@ async def test_what_the_caller_checks_is_shown_in_the_repair() -> None:
 async def test_an_endpoint_without_schemas_is_asked_without() -> None:
     answer, requests = await asked(refusal(400, "json_schema is not supported"), ADD)
     assert (answer.value, "response_format" in requests[1]) == ((CHECK,), False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"lessons": [{"lesson": "Check units."}]}',
+        '{"lessons": [{"text": "Check units.", "why": "it helps"}]}',
+        '{"result": {"lessons": ["Check units."]}}',
+        '[{"lessons": ["Check units."]}]',
+        '{"Analysis": "a", "Lessons": ["Check units."]}',
+        '{"lessons": "Check units."}',
+    ],
+)
+def test_a_lesson_is_found_in_whatever_shape_it_comes(text: str) -> None:
+    answer = read_lessons(text)
+    assert answer is not None
+    assert (answer.value.lessons, answer.faults) == (("Check units.",), ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f'{{"answer": {ADD}}}', ADD.replace("operations", "Operations"), f"[{ADD}]"],
+)
+def test_operations_are_found_one_level_down_and_in_any_case(text: str) -> None:
+    assert operations(text) == (CHECK,)
+
+
+async def test_answers_that_stay_unreadable_are_asked_for_anew_by_the_next_run(tmp_path: Path) -> None:
+    memo = Memo(tmp_path / "memo")
+    replies: list[Reply] = [*["no JSON"] * 4, '{"analysis": "a", "lessons": ["Check units."]}']
+    async with serving(lambda _: replies.pop(0)) as endpoint:
+        for _ in range(2):
+            async with Llm(endpoint.model(), ledger=Ledger(), memo=memo) as llm:
+                answer = await Optimizer(llm).lessons(["<task>\nx\n</task>"])
+    memo.close()
+    assert (answer.value.lessons, replies) == (("Check units.",), [])

@@ -6,7 +6,7 @@ from tests.tfgrpo.scripted import JSON, Reply, refusal, serving
 from tfgrpo.graders import by_name
 from tfgrpo.library import from_texts, render, strip
 from tfgrpo.llm import Llm
-from tfgrpo.rollouts import ChatRunner, Sampling, inject
+from tfgrpo.rollouts import ChatRunner, Sampling, inject, seed_of
 from tfgrpo.types import Message, Rollout, Task
 from tfgrpo.usage import Ledger
 
@@ -56,9 +56,15 @@ async def test_each_rollout_is_rewarded_by_the_grader() -> None:
 
 async def test_samples_carry_seeds_that_do_not_depend_on_the_block() -> None:
     seeds = [sorted((r["messages"][-1]["content"], r["seed"]) for r in (await made(block=b))[1]) for b in (BLOCK, "")]
-    assert seeds[0] == seeds[1] == [(f"task {n}", s) for n in range(3) for s in (10, 11)]
+    assert seeds[0] == seeds[1] == [(f"task {n}", s) for n in range(3) for s in sorted(seed_of(10, i) for i in (0, 1))]
 
 
 async def test_a_rollout_that_fails_is_a_result_with_reward_zero() -> None:
     rollouts, _ = await made(lambda: refusal(400, "too long"))
     assert (rollouts[0][0].reward, "too long" in str(rollouts[0][0].error)) == (0.0, True)
+
+
+def test_neighbouring_seeds_share_no_samples() -> None:
+    seeds = [{seed_of(seed, sample) for sample in range(32)} for seed in range(8)]
+    assert len(set().union(*seeds)) == 8 * 32
+    assert all(0 <= one < 2**31 for some in seeds for one in some)
