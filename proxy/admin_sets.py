@@ -7,10 +7,10 @@ this worker when it is answered, in the others within a second.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from msgspec import structs
 from pydantic import field_validator
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -214,11 +214,11 @@ def _summary(version: Version) -> dict[str, Any]:
 
 
 def _whole(version: Version) -> dict[str, Any]:
-    lessons = [dataclasses.asdict(entry) for entry in version.library.experiences]
+    lessons = [structs.asdict(entry) for entry in version.library.experiences]
     return {"set": version.set, **_summary(version), "experiences": lessons}
 
 
 def _deployed(deployment: Deployment | None) -> dict[str, Any] | None:
     if deployment is None:
         return None
-    return dataclasses.asdict(deployment) | {"shares": dict(deployment.shares)}
+    return structs.asdict(deployment) | {"shares": dict(deployment.shares)}

@@ -6,11 +6,11 @@ Bodies are shown as text. Nothing is changed here.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import structs
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -44,7 +44,7 @@ class TrafficApi:
             )
         )
         following = found[-1].started_at if len(found) == int(limit or PAGE) else None
-        return JSONResponse({"exchanges": [dataclasses.asdict(one) for one in found], "before": following})
+        return JSONResponse({"exchanges": [structs.asdict(one) for one in found], "before": following})
 
     async def exchange(self, request: Request) -> Response:
         """One exchange with its bodies and its labels."""
@@ -57,7 +57,7 @@ class TrafficApi:
             labels = self._store.labels.of_trajectory(found.app, found.trajectory)
             return {
                 **_with_bodies(found, self._store.traffic.bodies([found.id])),
-                "labels": [dataclasses.asdict(one) for one in labels if one.exchange == found.id],
+                "labels": [structs.asdict(one) for one in labels if one.exchange == found.id],
             }
 
         return JSONResponse(await asyncio.to_thread(work))
@@ -75,9 +75,9 @@ class TrafficApi:
             exchanges = self._store.traffic.trajectory(app, trajectory)
             bodies = self._store.traffic.bodies([one.id for one in exchanges])
             return {
-                **dataclasses.asdict(given),
+                **structs.asdict(given),
                 "exchanges": [_with_bodies(one, bodies) for one in exchanges],
-                "labels": [dataclasses.asdict(one) for one in self._store.labels.of_trajectory(app, trajectory)],
+                "labels": [structs.asdict(one) for one in self._store.labels.of_trajectory(app, trajectory)],
             }
 
         return JSONResponse(await asyncio.to_thread(work))
@@ -118,7 +118,7 @@ class _Query:
 def _with_bodies(exchange: Exchange, bodies: Mapping[str, Bodies]) -> dict[str, Any]:
     kept = bodies.get(exchange.id)
     return {
-        **dataclasses.asdict(exchange),
+        **structs.asdict(exchange),
         "request": None if kept is None else _text(kept.request, kept.request_encoding),
         "response": None if kept is None else _text(kept.response, kept.response_encoding),
     }

@@ -5,8 +5,9 @@ It does not know how a request is matched to a trajectory, nor what a version sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from tfgrpo import experiment
 from tfgrpo.types import EMPTY_VERSION, Arm, Assignment, Deployment
@@ -15,8 +16,7 @@ Pin = int | Literal["none"] | None
 """What the request asks for by header: a version, no injection, or nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Treatment:
+class Treatment(msgspec.Struct, frozen=True):
     """An arm, the version to inject (0: nothing) and how they came about.
 
     `probability` is that of the arm drawn, None when nothing was drawn; `revision` the deployment's, 0 for none.

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable, Mapping, MutableMapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 from pydantic import SecretStr
 
 from proxy.addresses import is_loopback
@@ -29,8 +29,7 @@ Headers = Iterable[tuple[bytes, bytes]]
 Scope = MutableMapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """Who a request comes from. `credential` is a keyed hash of what the client showed, empty if it showed none.
 
     `known` is False for a client that passes through with a key of no app: it may use its own credential only.

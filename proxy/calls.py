@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final, ParamSpec, TypeVar
+
+import msgspec
 
 from proxy.auth import Identity
 from proxy.linking import Evidence, Placement
@@ -20,8 +21,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """A request, once it is known whose it is and where it goes. `body` None: it is streamed and never held."""
 
     id: str
@@ -32,19 +32,26 @@ class Call:
     model: str | None = None
     dialect: Dialect | None = None
     request: Request | None = None
-    body: bytes | None = field(default=None, repr=False)
+    body: bytes | None = None
+
+    def __repr__(self) -> str:
+        """Without what the client sent, which is nobody's to read in a log."""
+        return f"Call({self.id}, {self.method} {self.path})"
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(msgspec.Struct, frozen=True):
     """What a request got: its place, and the body to send. `injected` is `NAME@VERSION`, or `none`."""
 
     evidence: Evidence | None = None
     placement: Placement | None = None
-    body: bytes | None = field(default=None, repr=False)
+    body: bytes | None = None
     injected: str = "none"
     arm: Arm = "none"
     version: int = EMPTY_VERSION
+
+    def __repr__(self) -> str:
+        """Without the body, as in a call."""
+        return f"Given({self.injected}, {self.arm})"
 
 
 async def off_loop(size: int, work: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs) -> _T:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy.arms import Pin
 from tfgrpo import trajectories
@@ -12,8 +13,7 @@ from tfgrpo.types import Assignment, Request
 SESSION_ID = re.compile(r"[!-~]{1,200}")
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """What a request says about where it belongs. `retry`: its SDK says that it repeats an earlier one."""
 
     app: str
@@ -38,8 +38,7 @@ class Evidence:
         return trajectories.retry_key(self.scope, self.body)
 
 
-@dataclass(frozen=True, slots=True)
-class Clues:
+class Clues(msgspec.Struct, frozen=True):
     """The link keys of a request.
 
     `chain` finds what it continues, the strongest first; `failed` what it repeats; `name` is its explicit trajectory

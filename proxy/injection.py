@@ -12,8 +12,9 @@ It does not know which block a request gets, nor why.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from proxy import own_text, splice
 from proxy.own_text import Text
@@ -21,8 +22,7 @@ from proxy.own_text import Text
 _SYSTEM = ("system", "developer")
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(msgspec.Struct, frozen=True):
     """Where the block goes in a body that can be changed: one reading serves any block.
 
     `echoes` are the spans of blocks that the client sent back, `at` those that the new one takes the place of (most

@@ -6,7 +6,7 @@ It holds what was put in and evicts what was not asked for the longest. It knows
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from tfgrpo.types import Assignment
@@ -31,36 +31,35 @@ class LinkCache:
     def __init__(self, size: int = 50_000) -> None:
         self._most = size
         self._size = 0
-        self._nodes: OrderedDict[str, list[Node]] = OrderedDict()
+        self._nodes: OrderedDict[str, dict[str, Node]] = OrderedDict()
 
     def __len__(self) -> int:
         return self._size
 
-    def find(self, key: str) -> Sequence[Node]:
+    def find(self, key: str) -> Collection[Node]:
         """Return the nodes under a key, the oldest first."""
         nodes = self._nodes.get(key)
         if nodes is None:
             return ()
         self._nodes.move_to_end(key)
-        return nodes
+        return nodes.values()
 
     def add(self, key: str, node: Node) -> None:
         """Put a node under a key beside those that stand there; the same exchange stands there once."""
-        nodes = self._nodes.setdefault(key, [])
-        if any(known.exchange == node.exchange for known in nodes):
+        nodes = self._nodes.setdefault(key, {})
+        if node.exchange in nodes:
             return
-        nodes.append(node)
-        self._size += 1
-        if len(nodes) > MOST_OF_ONE_KEY:
-            # Never the newest: it is the one that is about to be continued.
-            nodes.pop(next((place for place, known in enumerate(nodes[:-1]) if known.taken), 0))
+        if len(nodes) >= MOST_OF_ONE_KEY:
+            del nodes[next((known.exchange for known in nodes.values() if known.taken), next(iter(nodes)))]
             self._size -= 1
+        nodes[node.exchange] = node
+        self._size += 1
         self._shrink(key)
 
     def replace(self, key: str, node: Node) -> None:
         """Put a node under a key instead of all that stand there."""
         self._size += 1 - len(self._nodes.get(key, ()))
-        self._nodes[key] = [node]
+        self._nodes[key] = {node.exchange: node}
         self._shrink(key)
 
     def _shrink(self, key: str) -> None:

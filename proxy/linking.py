@@ -11,7 +11,8 @@ import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy import arms
 from proxy.arms import Treatment
@@ -28,8 +29,7 @@ from tfgrpo.store import Store
 from tfgrpo.types import Arm, Assignment, Link, Outcome, Response
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(msgspec.Struct, frozen=True):
     """Where a request belongs, and the arm and version that this request gets (0: nothing is injected).
 
     `assignment` is what its trajectory was given first; `retry`: it repeats one of the trajectory that failed.
@@ -42,8 +42,7 @@ class Placement:
     retry: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Spot:
+class _Spot(msgspec.Struct, frozen=True):
     """A trajectory that a request belongs to. `seen_at`: when it was last heard of."""
 
     assignment: Assignment
@@ -52,8 +51,7 @@ class _Spot:
     failed: Node | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Beginning:
+class _Beginning(msgspec.Struct, frozen=True):
     """A new trajectory. `lost`: it continues something unknown. `ours`: nobody has given the name an arm before."""
 
     name: str

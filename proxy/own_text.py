@@ -7,7 +7,8 @@ field of which API the text stands.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from proxy import splice
 from tfgrpo import library
@@ -16,8 +17,7 @@ _MARKER = library.BLOCK_START.encode()
 _TEXT_PART = frozenset((b"type", b"text"))
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(msgspec.Struct, frozen=True):
     """A text of the client's.
 
     It holds the echoes in it, where text is added, and whether some text of the client's stands there already.

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
+
+import msgspec
 
 from proxy.errors import ProxyError
 from proxy.settings import SET_NAME
@@ -22,8 +23,7 @@ _MOST_DECODINGS: Final = 8
 _DOTS: Final = (".", "..")
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """A path that is relayed. `below` is what follows the base, raw: `/chat/completions`."""
 
     below: str

@@ -6,7 +6,7 @@ it came. It sends nothing and records nothing.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from proxy import injection
 from proxy.bookkeeping import Bookkeeper

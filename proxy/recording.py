@@ -13,7 +13,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import msgspec
+from msgspec.structs import replace
 
 from tfgrpo.errors import StoreError
 from tfgrpo.store import Batch, Store
@@ -36,8 +39,7 @@ LOG_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(msgspec.Struct, frozen=True):
     """`child` continues the exchange `parent`."""
 
     parent: str
@@ -55,8 +57,7 @@ class Stats:
     failing: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Record:
+class _Record(msgspec.Struct, frozen=True):
     exchange: Exchange
     bodies: Bodies
     size: int

@@ -38,8 +38,7 @@ class _Named(msgspec.Struct):
 _find_model = msgspec.json.Decoder(_Named).decode
 
 
-@dataclass(frozen=True, slots=True)
-class _Arrival:
+class _Arrival(msgspec.Struct, frozen=True):
     """A request whose sender is known. `target` is what goes below the upstream's base: path and query, raw."""
 
     id: str

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+import msgspec
 from pydantic import SecretStr
 
 from proxy.auth import Identity
@@ -41,14 +42,13 @@ class Upstream:
     api_key: str | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """Where a request goes. `model` is the name to send where an alias stands for another, else None."""
 
     set_name: str | None
     pin: Pin
     upstream: Upstream
-    credential: str | None = field(repr=False)
+    credential: str | None
     """What to pay the upstream with; None: the client's own credential, where `own` allows it."""
     own: bool
     """Whether the client's credential may go to the upstream. A key of ours never does."""
@@ -57,6 +57,10 @@ class Route:
     session: str | None
     group: str | None
     retry: bool
+
+    def __repr__(self) -> str:
+        """Without the credential."""
+        return f"Route({self.upstream.name}, {self.set_name})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,11 @@ is for `consolidate`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import replace as changed
 from typing import Final
+
+from msgspec.structs import replace
 
 from tfgrpo import library as libraries
 from tfgrpo.errors import RequestRefused
@@ -108,7 +111,7 @@ class Critic:
         try:
             answer = await self.optimizer.operations("propose", parts)
         except RequestRefused as error:
-            return replace(critique, faults=(*critique.faults, f"propose: {error}"))
+            return changed(critique, faults=(*critique.faults, f"propose: {error}"))
         finally:
             self.advance("propose")
         operations = tuple(
@@ -117,7 +120,7 @@ class Critic:
             if operation.operation != "keep"
         )
         faults = (*critique.faults, *_named("propose", answer.faults))
-        return replace(critique, operations=operations, faults=faults)
+        return changed(critique, operations=operations, faults=faults)
 
     def _task(self, group: Group) -> str:
         text = transcript(group.task.messages)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from msgspec.structs import replace
 
 from tfgrpo.errors import RequestRefused
 from tfgrpo.graders import Grader

@@ -10,10 +10,12 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean
 from typing import Final, TypeAlias
+
+from msgspec import structs
 
 from tfgrpo import library
 from tfgrpo.types import Label, Message, Request, Response
@@ -121,7 +123,7 @@ def answer_keys(within: str, request: Request, response: Response, ignore: Patte
     end = chain[-1] if chain else _seed(within)
     for choice in response.choices:
         keys += [_key(within, "tool", call.id) for call in choice.message.tool_calls if call.id]
-        keys.append(_key(within, "chain", _link(end, _encoded(replace(choice.message, role="assistant")))))
+        keys.append(_key(within, "chain", _link(end, _normal("assistant", choice.message, choice.message.text))))
     return tuple(dict.fromkeys(keys))
 
 
@@ -152,7 +154,7 @@ def group_key(
     digest = _seed(f"{scope(app, set_name)}\0{model or ''}")
     for message in request.messages:
         if message.role not in SYSTEM_ROLES:
-            digest = _link(digest, _encoded(replace(message, text=_blanked(message.text, ignore))))
+            digest = _link(digest, _normal(message.role, message, _blanked(message.text, ignore)))
         elif system and library.strip(message.text):
             digest = _link(digest, _encoded(message, ignore))
     return digest.hex()
@@ -231,7 +233,7 @@ def _reward(placed: list[Placed], weights: Mapping[str, float]) -> Reward:
 
 def _said(messages: Iterable[Message]) -> tuple[Message, ...]:
     """The messages without any block of ours, those that then say something."""
-    own = (replace(message, text=library.strip(message.text)) for message in messages)
+    own = (structs.replace(message, text=library.strip(message.text)) for message in messages)
     return tuple(message for message in own if message.text or message.tool_calls or message.tool_call_id)
 
 
@@ -246,12 +248,17 @@ def _blank(text: str, ignore: Patterns) -> str:
 
 
 def _blanked(text: str, ignore: Patterns) -> str:
-    digits = _DIGIT.search(text) is not None
+    digits = _has_digit(text)
     for pattern in ignore:
         needed = _NEEDED.get(pattern.pattern)
         if needed is None or (digits and needed in text):
             text = pattern.sub("\N{WHITE SQUARE}", text)
     return text
+
+
+def _has_digit(text: str) -> bool:
+    # Ten plain searches take a tenth of the time that an expression takes; but `\d` knows the digits of all scripts.
+    return any(map(text.__contains__, "0123456789")) if text.isascii() else _DIGIT.search(text) is not None
 
 
 # System texts come again with each request, and a conversation's with each of its turns.
@@ -282,10 +289,12 @@ def _encoded(message: Message, ignore: Patterns = ()) -> bytes:
 
     In a system text neither does a block of ours, nor what `ignore` matches.
     """
-    text = message.text
-    if message.role in SYSTEM_ROLES:
-        text = _blank(library.strip(text), ignore)
-    parts = [message.role, text.strip(), message.tool_call_id or ""]
+    role, text = message.role, message.text
+    return _normal(role, message, _blank(library.strip(text), ignore) if role in SYSTEM_ROLES else text)
+
+
+def _normal(role: str, message: Message, text: str) -> bytes:
+    parts = [role, text.strip(), message.tool_call_id or ""]
     for call in message.tool_calls:
         parts += [call.id, call.name, call.arguments]
     return "\0".join(parts).encode("utf-8", "surrogatepass")

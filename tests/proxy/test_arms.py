@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
+from msgspec import structs
 
 from proxy import arms
 from proxy.arms import Treatment
@@ -14,12 +13,12 @@ DEPLOYMENT = Deployment("math", 5, 3, 4, {"candidate": 0.5, "control": 0.5}, "de
 
 
 def given(arm: Arm, version: int, revision: int = 4) -> Treatment:
-    kept = dataclasses.replace(assignment("t-1"), arm=arm, version=version, revision=revision)
+    kept = structs.replace(assignment("t-1"), arm=arm, version=version, revision=revision)
     return arms.later(kept, DEPLOYMENT, rolled_back=0, idle=False)
 
 
 def after_rollback(arm: Arm, version: int) -> Treatment:
-    kept = dataclasses.replace(assignment("t-1"), arm=arm, version=version, revision=4)
+    kept = structs.replace(assignment("t-1"), arm=arm, version=version, revision=4)
     return arms.later(kept, DEPLOYMENT, rolled_back=5, idle=False)
 
 
@@ -67,10 +66,10 @@ def test_a_rollback_reaches_trajectories_that_began_before_it(arm: Arm, now: Arm
 
 
 def test_a_rollback_does_not_touch_trajectories_that_began_after_it() -> None:
-    kept = dataclasses.replace(assignment("t-1"), arm="live", version=2, revision=5)
+    kept = structs.replace(assignment("t-1"), arm="live", version=2, revision=5)
     assert arms.later(kept, DEPLOYMENT, rolled_back=5, idle=False).version == 2
 
 
 def test_an_idle_trajectory_gets_what_is_live_now() -> None:
-    kept = dataclasses.replace(assignment("t-1"), arm="live", version=2, revision=5)
+    kept = structs.replace(assignment("t-1"), arm="live", version=2, revision=5)
     assert arms.later(kept, DEPLOYMENT, rolled_back=0, idle=True).version == 3

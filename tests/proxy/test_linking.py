@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from proxy.deployments import Deployments
 from proxy.linking import Evidence, Linker, Placement
@@ -65,7 +65,7 @@ class World:
     async def place(self, asked: Request | None, *, by: Linker | None = None, **more: object) -> tuple[str, Placement]:
         self._count += 1
         exchange_id = f"ex-{self._count}"
-        evidence = dataclasses.replace(Evidence("default", "math", asked), **more)  # type: ignore[arg-type]
+        evidence = structs.replace(Evidence("default", "math", asked), **more)
         return exchange_id, await (by or self.linker).place(evidence, exchange_id)
 
     async def exchange(
@@ -79,7 +79,7 @@ class World:
     ) -> Placement:
         exchange_id, placement = await self.place(asked, by=by, **more)
         choices = tuple(Choice(number, Message("assistant", text)) for number, text in enumerate(answers))
-        evidence = dataclasses.replace(Evidence("default", "math", asked), **more)  # type: ignore[arg-type]
+        evidence = structs.replace(Evidence("default", "math", asked), **more)
         said = response or (Response(f"chatcmpl-{exchange_id}", choices) if answers else None)
         (by or self.linker).settle(placement, exchange_id, evidence, said, outcome)
         return placement
@@ -193,12 +193,12 @@ async def test_requests_that_arrive_together_start_tasks_of_their_own(world: Wor
 
 
 async def test_the_session_may_stand_in_the_metadata(world: World) -> None:
-    asked = dataclasses.replace(request("1+1?"), session_id="meta-1")
+    asked = structs.replace(request("1+1?"), session_id="meta-1")
     assert (await world.exchange(asked, "2")).assignment.trajectory == "meta-1"
 
 
 async def test_a_session_that_does_not_fit_the_grammar_is_ignored(world: World) -> None:
-    asked = dataclasses.replace(request("1+1?"), session_id="with space")
+    asked = structs.replace(request("1+1?"), session_id="with space")
     assert (await world.exchange(asked, "2")).assignment.trajectory.startswith("t-")
 
 
@@ -372,7 +372,7 @@ async def test_a_named_trajectory_that_was_heard_of_today_is_not_idle_for_a_new_
     await world.deploy(2)
     await world.written()
     world.clock.now += DAY + 1
-    today = dataclasses.replace(exchange("ex-today", trajectory="run-7"), ended_at=world.clock.now - 60)
+    today = structs.replace(exchange("ex-today", trajectory="run-7"), ended_at=world.clock.now - 60)
     world.store.traffic.add(Batch(exchanges=((today, Bodies()),)))
     placement = await world.exchange(request("q"), "a", trajectory="run-7", by=world.worker())
     assert placement.version == 1

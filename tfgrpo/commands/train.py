@@ -5,12 +5,13 @@ The algorithm is `trainer`'s; this module gives it groups, a parent library and 
 
 from __future__ import annotations
 
-import dataclasses
 from argparse import Namespace
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from msgspec import structs
 
 from tfgrpo.commands import groups as census
 from tfgrpo.commands import lease
@@ -146,7 +147,7 @@ def _material(store: Store, arguments: Namespace, settings: Configuration) -> _M
     deployment = store.sets.deployment(arguments.set)
     parent = (deployment.live if deployment else None) or EMPTY_VERSION
     library = store.sets.version(arguments.set, parent).library
-    library = dataclasses.replace(library, next_id=max(library.next_id, store.sets.next_id(arguments.set)))
+    library = structs.replace(library, next_id=max(library.next_id, store.sets.next_id(arguments.set)))
     if arguments.source == "dataset":
         return _Material((), _dataset(arguments, settings), parent, library, {})
     groups = _groups(store, arguments, parent)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
+import msgspec.structs
 from sqlalchemy import Connection, and_, or_, select
 from sqlalchemy.dialects.sqlite import insert
 
@@ -17,7 +17,7 @@ from tfgrpo.types import Label
 
 Status = Literal["stored", "duplicate"]
 
-_LABEL = tuple(field.name for field in dataclasses.fields(Label))
+_LABEL = tuple(field.name for field in msgspec.structs.fields(Label))
 _CONTENT = tuple(name for name in _LABEL if name not in ("app", "feedback_id", "created_at", "credential"))
 
 

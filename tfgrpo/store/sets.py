@@ -94,7 +94,7 @@ class Sets:
                 run=run,
                 note=note,
             )
-            row = {name: getattr(made, name) for name in made.__slots__} | {"library": _encoded(kept)}
+            row = {name: getattr(made, name) for name in made.__struct_fields__} | {"library": _encoded(kept)}
             connection.execute(insert(schema.versions).values(**row))
             _touch(connection)
             return made
@@ -282,7 +282,7 @@ def _rows(connection: Connection, set_name: str) -> list[Row[Any]]:
 
 
 def _insert(connection: Connection, made: Deployment, *, undone: int | None) -> Deployment:
-    row = {name: getattr(made, name) for name in made.__slots__} | {"shares": json.dumps(dict(made.shares))}
+    row = {name: getattr(made, name) for name in made.__struct_fields__} | {"shares": json.dumps(dict(made.shares))}
     connection.execute(insert(schema.deployments).values(**row, undone=undone))
     _touch(connection)
     return made

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+import msgspec.structs
 import zstandard
 from sqlalchemy import Connection, Row, Select, and_, func, select, update
 
@@ -22,9 +22,9 @@ LEVEL = 3
 CHUNK = 500
 """How many ids one statement names; SQLite's limit of variables is far above it."""
 
-_EXCHANGE = tuple(field.name for field in dataclasses.fields(Exchange))
-_ASSIGNMENT = tuple(field.name for field in dataclasses.fields(Assignment))
-_LINK = tuple(field.name for field in dataclasses.fields(Link))
+_EXCHANGE = tuple(field.name for field in msgspec.structs.fields(Exchange))
+_ASSIGNMENT = tuple(field.name for field in msgspec.structs.fields(Assignment))
+_LINK = tuple(field.name for field in msgspec.structs.fields(Link))
 _BODIES = tuple(column.name for column in schema.bodies.columns)
 
 _exchange_row = attrgetter(*_EXCHANGE)

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.tfgrpo.store.examples import assignment, exchange, label
 from tfgrpo.store import Batch, OtherContent, Store
