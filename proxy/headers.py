@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from proxy.auth import CREDENTIAL_HEADERS
-from proxy.errors import ProxyError
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
 
@@ -42,14 +41,11 @@ _NOT_SENT_PREFIXES: Final = (b"x-forwarded-", OURS)
 _CREDENTIALS: Final = frozenset(CREDENTIAL_HEADERS)
 
 
-def upward(headers: RawHeaders, *, key: str | None, own: bool) -> list[tuple[str, str]]:
+def upward(headers: RawHeaders, *, key: str | None, own: bool) -> list[tuple[bytes, bytes]]:
     """Return what goes to the upstream, without framing.
 
     With a `key` that is the credential, in the header where the client showed its own (a bearer if it showed none);
     without, the client's first one, if `own` allows it.
-
-    Raises:
-        ProxyError: 400, a value is not UTF-8 and could not be sent on as it is.
     """
     fields = dict(headers)
     shown = next((name for name in CREDENTIAL_HEADERS if fields.get(name)), None)
@@ -59,9 +55,9 @@ def upward(headers: RawHeaders, *, key: str | None, own: bool) -> list[tuple[str
         if name in dropped or name.startswith(_NOT_SENT_PREFIXES):
             continue
         if name not in _CREDENTIALS:
-            sent.append((name.decode("latin-1"), _text(name, value)))
+            sent.append((name, value))
         elif own and key is None and name == shown:
-            sent.append((name.decode("latin-1"), _text(name, value)))
+            sent.append((name, value))
             shown = None
     if key is not None:
         sent.append(_paid(shown, key))
@@ -90,15 +86,7 @@ def _named_by_connection(headers: RawHeaders) -> frozenset[bytes]:
     return frozenset(name.strip().lower() for value in values for name in value.split(b","))
 
 
-def _text(name: bytes, value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError as error:
-        said = name.decode("latin-1")
-        raise ProxyError(400, f"the header {said} is not UTF-8", code="invalid_header", param=said) from error
-
-
-def _paid(shown: bytes | None, key: str) -> tuple[str, str]:
+def _paid(shown: bytes | None, key: str) -> tuple[bytes, bytes]:
     if shown is None or shown == b"authorization":
-        return "authorization", f"Bearer {key}"
-    return shown.decode("latin-1"), key
+        return b"authorization", b"Bearer " + key.encode()
+    return shown, key.encode()

@@ -19,12 +19,13 @@ from proxy.calls import Call, Given, off_loop
 from proxy.client import Client, Gone, Receive, Scope, Send
 from proxy.errors import EXCHANGE_HEADER, ProxyError
 from proxy.exchange_ids import ExchangeIds
+from proxy.failures import Broken, Unreachable
 from proxy.headers import RawHeaders, downward, has_body, upward
 from proxy.paths import Address
 from proxy.placing import Placing
 from proxy.routing import Fields, Router
 from proxy.transcript import Transcript
-from proxy.upstream import Answer, Broken, HttpUpstream, Unreachable
+from proxy.upstream import Answer, HttpUpstream
 from tfgrpo.dialects import Dialect, decoded, dialect_of
 from tfgrpo.types import Request
 
@@ -211,7 +212,7 @@ class Relay:
         headers = upward(arrival.headers, key=route.credential, own=route.own)
         length = arrival.fields.get(b"content-length")
         if length is not None and body is not None and not isinstance(body, bytes):
-            headers.append(("content-length", length.decode("latin-1")))
+            headers.append((b"content-length", length))
         return await self._upstream.send(call.method, route.upstream.base_url + arrival.target, headers, body)
 
     async def _refuse(self, error: ProxyError, arrival: _Arrival, client: Client, transcript: Transcript) -> None:

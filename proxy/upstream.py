@@ -7,11 +7,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -19,11 +18,12 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
+from proxy.errors import ProxyError
+from proxy.failures import Broken, Unreachable, reason
+from proxy.http1 import HEADER_BYTES
+from proxy.http1 import Answer as PlainAnswer
+from proxy.pool import KEEP_ALIVE, Pool
 from proxy.settings import Settings
-
-HEADER_BYTES: Final = 64 * 1024
-KEEP_ALIVE: Final = 4.0
-"""Below what servers commonly grant an idle connection (5 s), so that none is used while the other side closes it."""
 
 _ADDED_BY_AIOHTTP: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 _MOST_HEADERS: Final = 1024
@@ -32,19 +32,7 @@ _FIRST_STATUS: Final = 200
 _LAST_STATUS: Final = 599
 
 
-class Unreachable(Exception):  # noqa: N818 - reads as what it says where it is caught
-    """No answer came. `timed_out` tells a slow upstream from one that is down."""
-
-    def __init__(self, reason: str, *, timed_out: bool) -> None:
-        super().__init__(reason)
-        self.timed_out = timed_out
-
-
-class Broken(Exception):  # noqa: N818 - as above
-    """The answer ended before its end."""
-
-
-class Answer:
+class _Answer:
     """An upstream's answer whose head is there; its body is read once, piece by piece, and closed in any case."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
@@ -70,7 +58,7 @@ class Answer:
         try:
             piece = await self._response.content.readany()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise Broken(_reason(error)) from error
+            raise Broken(reason(error)) from error
         if not piece and self._reset():
             raise Broken("it reset the connection")
         return piece
@@ -82,6 +70,10 @@ class Answer:
     def _reset(self) -> bool:
         closed = self._line.closed if self._line is not None else None
         return closed is not None and closed.done() and closed.exception() is not None
+
+
+Answer: TypeAlias = _Answer | PlainAnswer
+"""An answer, whichever client brought it."""
 
 
 class _Connector(aiohttp.TCPConnector):
@@ -106,11 +98,12 @@ class HttpUpstream:
     def __init__(self, settings: Settings) -> None:
         timeouts = settings.timeouts
         self._idle = timeouts.idle
+        self._plain = Pool(timeouts, lambda: _trusting(settings.server.ca_file))
         self._session = aiohttp.ClientSession(
             connector=_Connector(
                 limit=0,
                 keepalive_timeout=KEEP_ALIVE,
-                ssl=_trusting(settings.server.ca_file),
+                ssl=True if settings.server.ca_file is None else _trusting(settings.server.ca_file),
                 enable_cleanup_closed=False,
             ),
             timeout=aiohttp.ClientTimeout(total=None, connect=timeouts.connect, sock_read=timeouts.first_byte),
@@ -126,22 +119,26 @@ class HttpUpstream:
         self._proxies: Mapping[str, str] = getproxies() if settings.server.trust_env else {}
 
     async def send(
-        self, method: str, url: str, headers: list[tuple[str, str]], body: bytes | AsyncIterator[bytes] | None
+        self, method: str, url: str, headers: list[tuple[bytes, bytes]], body: bytes | AsyncIterator[bytes] | None
     ) -> Answer:
         """Send a request and return when the head of its answer is there. `url` is sent as it is, encoded.
 
         Raises:
             Unreachable: No answer came.
+            ProxyError: 400, a header is not UTF-8 and could not be sent on as it is.
         """
+        if not self._proxies and method != "HEAD" and (body is None or isinstance(body, bytes)):
+            return await self._plain.send(method, url, headers, body)
         target = URL(url, encoded=True)
+        texts = [(name.decode("latin-1"), _text(name, value)) for name, value in headers]
         try:
             response = await self._session.request(
-                method, target, headers=headers, data=body, allow_redirects=False, proxy=self._proxy(target)
+                method, target, headers=texts, data=body, allow_redirects=False, proxy=self._proxy(target)
             )
         except TimeoutError as error:
             raise Unreachable("it did not answer in time", timed_out=True) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise Unreachable(_reason(error), timed_out=False) from error
+            raise Unreachable(reason(error), timed_out=False) from error
         if not _FIRST_STATUS <= response.status <= _LAST_STATUS:
             response.close()
             raise Unreachable(f"it answered with the status {response.status}", timed_out=False)
@@ -149,10 +146,11 @@ class HttpUpstream:
         if connection is not None and connection.protocol is not None:
             connection.protocol.read_timeout = self._idle
             connection.protocol.start_timeout()
-        return Answer(response)
+        return _Answer(response)
 
     async def close(self) -> None:
         """Close every connection."""
+        self._plain.close()
         await self._session.close()
 
     def _proxy(self, url: URL) -> str | None:
@@ -166,30 +164,17 @@ def host_of(base_url: str) -> str:
     return urlsplit(base_url).netloc
 
 
-def _trusting(ca_file: Path | None) -> ssl.SSLContext | bool:
-    if ca_file is None:
-        return True
+def _trusting(ca_file: Path | None) -> ssl.SSLContext:
     context = ssl.create_default_context()
-    context.load_verify_locations(ca_file)
+    context.set_alpn_protocols(["http/1.1"])
+    if ca_file is not None:
+        context.load_verify_locations(ca_file)
     return context
 
 
-_REASONS: Final[tuple[tuple[type[BaseException], str], ...]] = (
-    (aiohttp.ClientConnectorDNSError, "its name could not be resolved"),
-    (aiohttp.ClientConnectorCertificateError, "its certificate was not accepted"),
-    (aiohttp.ClientSSLError, "no TLS connection could be made"),
-    (aiohttp.ClientConnectorError, "the connection failed"),
-    (aiohttp.ServerDisconnectedError, "it closed the connection without an answer"),
-    (aiohttp.ClientPayloadError, "its answer ended before its end"),
-    (TimeoutError, "it fell silent"),
-)
-
-
-def _reason(error: BaseException) -> str:
-    """What happened, on one line, without the addresses and texts of the error, which a client need not know."""
-    said = next((reason for kind, reason in _REASONS if isinstance(error, kind)), "the exchange failed")
-    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    # Not `strerror`: the event loop writes the address into it.
-    if isinstance(cause, OSError) and cause.errno is not None and cause.errno > 0:
-        return f"{said} ({os.strerror(cause.errno)})"
-    return f"{said} ({type(cause).__name__})"
+def _text(name: bytes, value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        said = name.decode("latin-1")
+        raise ProxyError(400, f"the header {said} is not UTF-8", code="invalid_header", param=said) from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -61,7 +62,8 @@ Script = Callable[[Seen], Iterable[Step]]
 class RawUpstream:
     """Listens on a free port of 127.0.0.1. `reads_body` False: it answers when it has the head alone."""
 
-    def __init__(self, script: Script, *, reads_body: bool = True) -> None:
+    def __init__(self, script: Script, *, reads_body: bool = True, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.seen: list[Seen] = []
         self.closed_at: list[float] = []
         """When peers closed a line that was held, on the clock of `time.monotonic`."""
@@ -76,7 +78,7 @@ class RawUpstream:
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self.port}/v1"
 
     def __enter__(self) -> Self:
         self._threads[0].start()
@@ -119,6 +121,9 @@ class RawUpstream:
             thread.start()
 
     def _serve(self, line: socket.socket, number: int) -> None:
+        if self._tls is not None:
+            with suppress(OSError):
+                line = self._tls.wrap_socket(line, server_side=True)
         stream = line.makefile("rb")
         with suppress(OSError), line, stream:
             while (seen := self._read(stream, number)) is not None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from proxy.failures import Broken, Unreachable
 from proxy.headers import downward, upward
 from proxy.settings import Settings
-from proxy.upstream import Answer, Broken, HttpUpstream, Unreachable
+from proxy.upstream import Answer, HttpUpstream
 from tests.conftest import StartUpstream
 from tests.upstreams import answer, chunk, chunked_head
 
@@ -121,7 +122,7 @@ def test_exactly_one_credential_goes_up(
     shown: list[tuple[str, str]], key: str | None, own: bool, sent: list[tuple[str, str]]
 ) -> None:
     headers = [(name.encode(), value.encode()) for name, value in shown]
-    assert upward(headers, key=key, own=own) == sent
+    assert upward(headers, key=key, own=own) == [(name.encode(), value.encode()) for name, value in sent]
 
 
 def test_an_upstreams_own_headers_of_our_name_do_not_come_down() -> None:
