@@ -41,8 +41,9 @@ class Evidence(msgspec.Struct, frozen=True):
 class Clues(msgspec.Struct, frozen=True):
     """The link keys of a request.
 
-    `chain` finds what it continues, the strongest first; `failed` what it repeats; `name` is its explicit trajectory
-    and `named` the key of that in memory; `session` its session and `tasks` the key of that session's tasks.
+    `chain` finds what it continues, the strongest first, and `said` holds the hashes of the conversation; `failed`
+    finds what it repeats; `name` is its explicit trajectory and `named` the key of that in memory; `session` is its
+    session and `tasks` the key of that session's tasks.
     """
 
     app: str
@@ -50,6 +51,7 @@ class Clues(msgspec.Struct, frozen=True):
     scope: str
     continues: bool
     chain: tuple[str, ...]
+    said: trajectories.Chain | None
     failed: str | None
     name: str | None
     named: str | None
@@ -71,6 +73,7 @@ def clues(evidence: Evidence, ignore: trajectories.Patterns = ()) -> Clues:
     """
     request, within = evidence.request, evidence.scope
     continues = request is not None and trajectories.continues(request)
+    said = None if request is None else trajectories.chain(within, request, ignore)
     session = _session(evidence) if evidence.trajectory is None else None
     everywhere = trajectories.scope(evidence.app, None)
     return Clues(
@@ -78,7 +81,8 @@ def clues(evidence: Evidence, ignore: trajectories.Patterns = ()) -> Clues:
         set_name=evidence.set_name,
         scope=within,
         continues=continues,
-        chain=trajectories.request_keys(within, request, ignore) if request is not None and continues else (),
+        chain=trajectories.request_keys(within, request, said) if request and said and continues else (),
+        said=said,
         failed=evidence.retry_key if evidence.retry else None,
         name=evidence.trajectory,
         named=None if evidence.trajectory is None else f"{everywhere}\0{evidence.trajectory}",

@@ -121,7 +121,7 @@ class Recall:
         return any(self._cache.find(key) for key in keys)
 
     def _lacks_parent(self, clues: Clues) -> bool:
-        return clues.continues and not self._known(clues.chain)
+        return clues.continues and not self._known(clues.chain) and not self.is_example(clues)
 
     def _missing(self, clues: Clues) -> list[str]:
         missing = [key for key in (clues.named, clues.failed) if key is not None and not self._known((key,))]

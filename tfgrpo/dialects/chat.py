@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+from msgspec import structs
+
 from tfgrpo.dialects import chunks, parts, sse
 from tfgrpo.dialects import json_reading as read
 from tfgrpo.types import Choice, Message, Request, Response, ToolCall
@@ -22,6 +25,9 @@ class Chat:
 
     def read_request(self, body: bytes) -> Request | None:
         """Return what we read of a request; None when it is no JSON object with a list of messages."""
+        usual = _usual(body)
+        if usual is not None:
+            return usual
         fields = read.mapping(body)
         if fields is None or not isinstance(fields.get("messages"), list):
             return None
@@ -42,6 +48,51 @@ class Chat:
             return None
         choices = tuple(_choice(place, one) for place, one in enumerate(read.mappings(fields.get("choices"))))
         return chunks.response(fields, choices, complete=bool(choices))
+
+
+class _Said(msgspec.Struct):
+    """A message as the API has it, where nothing is of another type."""
+
+    role: str
+    content: str | list[Any] | None = None
+    refusal: str | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+    function_call: dict[str, Any] | None = None
+    tool_call_id: str | None = None
+
+
+class _Asked(msgspec.Struct):
+    """The fields of a request that we read, where nothing is of another type. All others are passed over unread."""
+
+    messages: list[_Said]
+    model: str | None = None
+    stream: bool | None = None
+    n: int | None = None
+    metadata: dict[str, Any] | None = None
+
+
+_ASKED: Final = msgspec.json.Decoder(_Asked, float_hook=float)
+
+
+def _usual(body: bytes) -> Request | None:
+    """Read a request that keeps to the API, at a quarter of the cost; None: it must be read field by field."""
+    try:
+        asked = _ASKED.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return Request(
+        model=asked.model or None,
+        messages=tuple([_said(one) for one in asked.messages]),
+        stream=asked.stream is True,
+        n=read.choices(asked.n),
+        session_id=read.session({"metadata": asked.metadata}) if asked.metadata else None,
+    )
+
+
+def _said(one: _Said) -> Message:
+    if isinstance(one.content, str) and one.content and one.tool_calls is None and one.function_call is None:
+        return Message(one.role, one.content, (), one.tool_call_id or None)
+    return _message(structs.asdict(one))
 
 
 def _choice(place: int, fields: Mapping[str, Any]) -> Choice:

@@ -119,7 +119,7 @@ def _count(operations: Iterable[dict[str, Any]], entries: dict[str, Entry]) -> _
         listed = one.get("ids")
         ids = [id_ for id_ in listed if isinstance(id_, str) and id_ in entries] if isinstance(listed, list) else []
         ballot.cast += 1
-        if name in {"add", "update"} and isinstance(text, str) and text.strip():
+        if name in ("add", "update") and isinstance(text, str) and text.strip():
             ballot.texts[key(text)].append(text)
         elif name == "delete":
             ballot.deleted.update(ids)

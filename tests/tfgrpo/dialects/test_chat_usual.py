@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfgrpo.dialects.chat import Chat
+
+_TEXTS = st.text(max_size=4)
+_CALL = {"id": _TEXTS, "type": st.just("function"), "function": st.fixed_dictionaries({"name": _TEXTS})}
+_MESSAGE = st.fixed_dictionaries(
+    {"role": st.sampled_from(["system", "user", "assistant", "tool"])},
+    optional={
+        "content": st.none() | _TEXTS | st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": _TEXTS})),
+        "refusal": st.none() | _TEXTS,
+        "tool_calls": st.none() | st.lists(st.fixed_dictionaries(_CALL), max_size=2),
+        "function_call": st.none() | st.fixed_dictionaries({"name": _TEXTS, "arguments": _TEXTS}),
+        "tool_call_id": st.none() | _TEXTS,
+        "name": _TEXTS,
+    },
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {"messages": st.lists(_MESSAGE, max_size=4)},
+        optional={
+            "model": st.none() | _TEXTS,
+            "n": st.none() | st.integers(-1, 300),
+            "metadata": st.none() | st.dictionaries(st.just("session_id"), _TEXTS),
+            "temperature": st.floats(allow_nan=False, allow_infinity=False),
+        },
+    )
+)
+def test_a_request_reads_the_same_whether_or_not_it_keeps_to_the_api(request: dict[str, Any]) -> None:
+    body = json.dumps(request)
+    # A field of another type sends it the long way, and counts as absent.
+    odd = body[:-1] + ', "stream": "no"}'
+    assert Chat().read_request(body.encode()) == Chat().read_request(odd.encode())
