@@ -134,6 +134,7 @@ class Parts:
                 body=settings.server.max_body_bytes,
                 kept=settings.recorder.body_bytes,
                 in_flight=settings.server.max_in_flight,
+                seconds=settings.timeouts.total,
                 bypass=settings.server.bypass,
             ),
         )

@@ -36,6 +36,11 @@ class ProxyError(Exception):
         self.type = ERROR_TYPE
 
 
+def too_large(limit: int) -> ProxyError:
+    """The refusal of a body of more than `limit` bytes."""
+    return ProxyError(413, f"the body is longer than {limit} bytes; send a shorter one", code="request_too_large")
+
+
 def envelope(
     error: ProxyError, dialect_name: str | None = None, exchange_id: str | None = None
 ) -> tuple[int, list[tuple[bytes, bytes]], bytes]:

@@ -10,14 +10,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
 from proxy.auth import Identity, Keys
 from proxy.bookkeeping import Bookkeeper
 from proxy.calls import Call, Given, off_loop
-from proxy.client import Client, Gone, Receive, Scope, Send
-from proxy.errors import EXCHANGE_HEADER, ProxyError
+from proxy.client import Client, Expired, Gone, Receive, Scope, Send
+from proxy.connections import LINE
+from proxy.errors import EXCHANGE_HEADER, ProxyError, too_large
 from proxy.exchange_ids import ExchangeIds
 from proxy.failures import Broken, Unreachable
 from proxy.headers import RawHeaders, downward, has_body, upward
@@ -39,6 +41,9 @@ class _Named(msgspec.Struct):
 _find_model = msgspec.json.Decoder(_Named).decode
 
 
+STOPPED: Final = ProxyError(503, "the proxy is being stopped; send the request again", code="stopping")
+
+
 class _Arrival(msgspec.Struct, frozen=True):
     """A request whose sender is known. `target` is what goes below the upstream's base: path and query, raw."""
 
@@ -54,11 +59,12 @@ class _Arrival(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one worker takes. `kept` bounds the copy of each body; `bypass`: relay only."""
+    """What one worker takes. `kept` bounds the copy of each body; `seconds` an exchange; `bypass`: relay only."""
 
     body: int
     kept: int
     in_flight: int | None = None
+    seconds: float | None = None
     bypass: bool = False
 
 
@@ -87,7 +93,7 @@ class Relay:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, address: Address) -> None:
         """Relay one request to where its path, its headers and its model say."""
-        client = Client(receive, send)
+        client = Client(receive, send, scope.get(LINE))
         self.in_flight += 1
         try:
             self._admit(scope)
@@ -134,6 +140,10 @@ class Relay:
             await client.refuse(error, arrival.address.api, arrival.id)
         except Gone:
             return
+        except asyncio.CancelledError:
+            # The server stops, and the time to finish is over: it has said so in the log, and waits for nobody.
+            if not client.answered:
+                await client.refuse(STOPPED, arrival.address.api, arrival.id)
         except Exception:  # noqa: BLE001 - the outer edge: a fault of ours is an answer, a log line and a count
             self._books.fault("a request could not be relayed")
             if not client.answered:
@@ -146,6 +156,7 @@ class Relay:
         transcript.request_encoding = arrival.fields.get(b"content-encoding", b"").decode("latin-1")
         if dialect is None and not self._must_peek(arrival):
             return self._call(arrival, None)
+        self._check_length(arrival.fields)
         try:
             body = await client.read(self._limits.body)
         except Gone:
@@ -155,6 +166,12 @@ class Relay:
         transcript.request.add(body)
         request = await off_loop(len(body), _read, dialect, body, transcript.request_encoding)
         return self._call(arrival, dialect, body, request)
+
+    def _check_length(self, fields: Fields) -> None:
+        """Refuse a body that is announced to be too long, before any of it is taken."""
+        announced = fields.get(b"content-length")
+        if announced is not None and int(announced) > self._limits.body:
+            raise too_large(self._limits.body)
 
     def _must_peek(self, arrival: _Arrival) -> bool:
         """Whether a body that is read as no API must be held to learn its model, because the model decides."""
@@ -183,7 +200,7 @@ class Relay:
         given = Given(body=call.body)
         streams = call.body is None and has_body(arrival.fields)
         try:
-            with client.watched(reading=streams):
+            with client.watched(self._limits.seconds):
                 given = await self._placing.give(call, transcript)
                 body = client.chunks(transcript.request.add) if streams else given.body
                 answer = await self._send(call, arrival, body)
@@ -198,6 +215,8 @@ class Relay:
             await self._refuse(_unreachable(call, failure), arrival, client, transcript)
         except ProxyError as error:
             await self._refuse(error, arrival, client, transcript)
+        except Expired:
+            await self._expire(call, arrival, client, transcript)
         except Broken as failure:
             # Without its end the server closes the connection, which is how the client learns of it.
             transcript.end("broken", f"the upstream broke off: {failure}")
@@ -219,6 +238,13 @@ class Relay:
         transcript.status = error.status
         transcript.end("failed", error.message)
         await client.refuse(error, arrival.address.api, arrival.id)
+
+    async def _expire(self, call: Call, arrival: _Arrival, client: Client, transcript: Transcript) -> None:
+        said = f"it took longer than the {self._limits.seconds:g} s of timeouts.total"
+        if client.answered:
+            transcript.end("broken", said)
+        else:
+            await self._refuse(_unreachable(call, Unreachable(said, timed_out=True)), arrival, client, transcript)
 
     def _close(self, call: Call, given: Given, transcript: Transcript) -> None:
         transcript.end("broken")

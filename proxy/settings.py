@@ -143,9 +143,12 @@ class Timeouts(_Section):
 
     connect: float = Field(default=10, gt=0)
     first_byte: float = Field(default=600, gt=0)
-    """From the whole request sent to the first byte of the answer; then the client gets a 504."""
+    """From the whole request sent to the first byte of the answer, and while it takes nothing of a request; then the
+    client gets a 504."""
     idle: float = Field(default=600, gt=0)
     """Between two pieces of an answer; then the client's stream is broken."""
+    total: float | None = Field(default=None, gt=0)
+    """From the request's arrival to the answer's end, the client's own pace included; None: as long as it takes."""
 
 
 class Grouping(_Section):
