@@ -12,6 +12,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
 
+import httptools
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -25,8 +26,10 @@ LOOK_SECONDS: Final = 0.25
 LINE: Final = "tfgrpo.line"
 """Where a request's scope holds its connection."""
 
+_NOT_HTTP: Final = ProxyError(400, "this is no valid HTTP/1.1 request", code="invalid_http")
+_TOO_LARGE: Final = ProxyError(431, f"the head is larger than {HEADER_BYTES} bytes", code="headers_too_large")
+_LATE: Final = ProxyError(408, "the request did not come in time", code="request_timeout")
 _LEFT: Final = getattr(select, "POLLRDHUP", 0)
-_NEVER: Final = object()
 
 
 class Connection(HttpToolsProtocol):
@@ -40,7 +43,8 @@ class Connection(HttpToolsProtocol):
     flow: _Flow
     _head = 0
     _in_head = True
-    _stale: Any = _NEVER
+    _asks_to_upgrade = False
+    _seen: tuple[str, Any] = ("", None)
     _looking: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
@@ -71,41 +75,69 @@ class Connection(HttpToolsProtocol):
         self.scope[LINE] = self  # type: ignore[typeddict-unknown-key]
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count a header that is complete."""
+        """Count a header that is complete; a trailer is none, and goes no further."""
         self._head += len(name) + len(value) + 4
         if self._head > HEADER_BYTES:
             raise ValueError("the headers are too large")
-        super().on_header(name, value)
+        if self._in_head:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Stop counting."""
+        """Stop counting, and begin to serve."""
         self._head += len(self.url)
         if self._head > HEADER_BYTES:
             raise ValueError("the path is too long")
         self._in_head = False
-        super().on_headers_complete()
+        self._asks_to_upgrade = self.parser.should_upgrade() and self._get_upgrade() not in (None, b"websocket")
+        if not self._asks_to_upgrade:
+            super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Note the end of a request's body."""
+        if not self._asks_to_upgrade:
+            super().on_message_complete()
 
     def data_received(self, data: bytes) -> None:
-        """Count what comes while a head is incomplete: one endless header never completes."""
+        """Parse what came, and count it while a head is incomplete: one endless header never completes."""
+        self._unset_keepalive_if_required()
         before = self._head
-        super().data_received(data)
-        if self._in_head and self._head == before and not self.transport.is_closing():
-            self._head += len(data)
-            if self._head > HEADER_BYTES:
-                self.send_400_response("")
-
-    def send_400_response(self, msg: str) -> None:
-        """Refuse what came: too large a head, or no HTTP."""
-        if self._head > HEADER_BYTES:
-            error = ProxyError(431, f"the head is larger than {HEADER_BYTES} bytes", code="headers_too_large")
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as stopped:
+            if self._asks_to_upgrade:
+                self._serve_without_upgrade(data[stopped.args[0] :])
+        except httptools.HttpParserError:
+            self._refuse(_NOT_HTTP if self._head <= HEADER_BYTES else _TOO_LARGE)
         else:
-            error = ProxyError(400, msg, code="invalid_http")
-        self._refuse(error)
+            if self._in_head and self._head == before and not self.transport.is_closing():
+                self._head += len(data)
+                if self._head > HEADER_BYTES:
+                    self._refuse(_TOO_LARGE)
+
+    def _serve_without_upgrade(self, rest: bytes) -> None:
+        """Serve a request as if it had not asked for another protocol (RFC 9110, 7.8: a server may ignore that).
+
+        The parser takes its body for that protocol's bytes, and so has to read its head anew. Java's own HTTP client
+        asks for h2c with the first request of a connection.
+        """
+        lines = [self.parser.get_method() + b" " + self.url + b" HTTP/1.1"]
+        for name, value in self.headers:
+            if name == b"connection":
+                tokens = [token for token in value.split(b",") if token.strip().lower() != b"upgrade"]
+                lines.append(b"connection: " + b",".join(tokens))
+            elif name != b"upgrade":
+                lines.append(name + b": " + value)
+        self.parser = httptools.HttpRequestParser(self)
+        self.data_received(b"\r\n".join(lines) + b"\r\n\r\n" + rest)
 
     def _refuse(self, error: ProxyError) -> None:
-        served = self.cycle is not None and not self.cycle.response_complete
-        # In the middle of an answer, or in place of one, our text would be taken for a part of it.
-        if not served or (self.cycle.more_body and not self.cycle.response_started):
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete and not cycle.more_body:
+            # Another request is being served, in whose place our text would be taken for its answer.
+            cycle.keep_alive = False
+            self.flow.pause_reading()
+            return
+        if cycle is None or cycle.response_complete or not cycle.response_started:
             status, headers, body = envelope(error)
             lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()]
             lines += [name + b": " + value for name, value in (*headers, (b"connection", b"close"))]
@@ -113,16 +145,22 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
     def _look(self) -> None:
-        """Close a connection on which one and the same request has been coming in since the last look."""
-        spent = self.cycle is not None and self.cycle.response_complete and self.timeout_keep_alive_task is None
-        coming = self.scope if self._in_head or spent else _NEVER
-        if coming is not _NEVER and coming is self._stale:
-            if coming is not None and not spent:
-                self._refuse(ProxyError(408, "the request did not come in time", code="request_timeout"))
-            self.transport.close()
-            return
-        self._stale = coming
+        """End a connection on which one and the same request has been coming in, or its answer out, for too long."""
+        kept, request = self._unfinished(), self.scope
+        if kept and kept == self._seen[0] and request is self._seen[1]:
+            if kept == "head" and request is not None:
+                self._refuse(_LATE)
+            self.transport.close() if kept == "head" else self.transport.abort()
+        self._seen = kept, request
         self._looking = self.loop.call_later(self.head_seconds, self._look)
+
+    def _unfinished(self) -> str:
+        """What keeps the connection open though nobody here waits for it: a head, the rest of a body, of an answer."""
+        if self.transport.is_closing():
+            return "answer"
+        if self._in_head:
+            return "head"
+        return "body" if self.cycle.response_complete and self.timeout_keep_alive_task is None else ""
 
 
 class _Flow(FlowControl):

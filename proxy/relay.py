@@ -112,6 +112,8 @@ class Relay:
                 code="overloaded",
                 headers=((b"retry-after", b"1"),),
             )
+        if scope["method"] == "CONNECT":
+            raise ProxyError(405, "CONNECT is not relayed", code="method_not_allowed")
         if any(name == b"upgrade" and value.lower() == b"websocket" for name, value in scope["headers"]):
             raise ProxyError(501, "WebSockets are not relayed; use the HTTP API", code="websocket_not_supported")
 
@@ -120,6 +122,9 @@ class Relay:
         identity = self._keys.identify(headers)
         path = scope["raw_path"].decode("latin-1")
         query = scope["query_string"].decode("latin-1")
+        fields = dict(headers)
+        if b"transfer-encoding" in fields:
+            _check_coding(headers)
         return _Arrival(
             id=self._ids.new(identity.app, identity.credential),
             identity=identity,
@@ -127,7 +132,7 @@ class Relay:
             path=path,
             target=f"{address.below}?{query}" if query else address.below,
             headers=headers,
-            fields=dict(headers),
+            fields=fields,
             address=address,
         )
 
@@ -280,6 +285,13 @@ def _marks(call: Call, given: Given) -> RawHeaders:
 def _unreachable(call: Call, failure: Unreachable) -> ProxyError:
     status, code = (504, "upstream_timeout") if failure.timed_out else (502, "upstream_unreachable")
     return ProxyError(status, f"the upstream {call.route.upstream.name!r} gave no answer: {failure}", code=code)
+
+
+def _check_coding(headers: RawHeaders) -> None:
+    """Refuse a body in a coding that would have to be undone: framing is made anew (RFC 9112, 6.1: 501)."""
+    for name, value in headers:
+        if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+            raise ProxyError(501, "a body is taken as it is or in chunks", code="transfer_coding_not_supported")
 
 
 def _read(dialect: Dialect | None, body: bytes, encoding: str) -> Request | None:

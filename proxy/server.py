@@ -17,11 +17,6 @@ KEEP_ALIVE_SECONDS: Final = 75
 _QUIET: Final = (
     # Said whenever an upstream breaks off and we break off with it; the record and our own log say it better.
     "ASGI callable returned without completing response.",
-    # Said for each WebSocket request, which the relay answers with 501.
-    "Unsupported upgrade request.",
-    "No supported WebSocket library detected.",
-    # The client is told; a scanner on the internet is no event.
-    "Invalid HTTP request received.",
     # Said by each worker behind the reason, which is enough.
     "Application startup failed. Exiting.",
 )

@@ -104,7 +104,7 @@ class _Line(ResponseHandler):
 
     def close(self) -> None:
         """Close at once: what could not be sent yet would keep the connection open until the peer takes it."""
-        if self.writing_paused:
+        if self._left():
             self.abort()
         super().close()
 
