@@ -44,6 +44,7 @@ class Connection(HttpToolsProtocol):
     _head = 0
     _in_head = True
     _asks_to_upgrade = False
+    _refused = False
     _seen: tuple[str, Any] = ("", None)
     _looking: asyncio.TimerHandle | None = None
 
@@ -67,6 +68,10 @@ class Connection(HttpToolsProtocol):
         """Let go at once of a client that left: what waits to be written would keep the connection open."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.transport.abort()
+
+    def shutdown(self) -> None:
+        """The server stops: let go at once of a client that was told its last."""
+        self.transport.abort() if self._refused else super().shutdown()
 
     def on_message_begin(self) -> None:
         """Begin to count."""
@@ -131,18 +136,35 @@ class Connection(HttpToolsProtocol):
         self.data_received(b"\r\n".join(lines) + b"\r\n\r\n" + rest)
 
     def _refuse(self, error: ProxyError) -> None:
+        """Answer what came, if there is a place for an answer, and take no more."""
+        self._refused = True
+        self.parser = _Nobody()  # type: ignore[assignment] # no parser any more
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete and not cycle.more_body:
-            # Another request is being served, in whose place our text would be taken for its answer.
-            cycle.keep_alive = False
-            self.flow.pause_reading()
-            return
-        if cycle is None or cycle.response_complete or not cycle.response_started:
+            # An earlier request is being served: our text would be taken for its answer.
+            cycle.on_response = self._part
+        elif cycle is not None and not cycle.response_complete and cycle.response_started:
+            self.transport.close()
+        else:
             status, headers, body = envelope(error)
             lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()]
             lines += [name + b": " + value for name, value in (*headers, (b"connection", b"close"))]
             self.transport.write(b"\r\n".join(lines) + b"\r\n\r\n" + body)
-        self.transport.close()
+            self._part()
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """End a request whose body turned out to be no HTTP: for who serves it, its client is gone."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            if self.on_lost is not None:
+                self.on_lost()
+
+    def _part(self) -> None:
+        """Say no more, and let the client close: a reset would take our last words from one that is still sending."""
+        if not self.transport.is_closing():
+            self.transport.write_eof()
 
     def _look(self) -> None:
         """End a connection on which one and the same request has been coming in, or its answer out, for too long."""
@@ -150,17 +172,25 @@ class Connection(HttpToolsProtocol):
         if kept and kept == self._seen[0] and request is self._seen[1]:
             if kept == "head" and request is not None:
                 self._refuse(_LATE)
-            self.transport.close() if kept == "head" else self.transport.abort()
+            else:
+                self.transport.abort()
         self._seen = kept, request
         self._looking = self.loop.call_later(self.head_seconds, self._look)
 
     def _unfinished(self) -> str:
         """What keeps the connection open though nobody here waits for it: a head, the rest of a body, of an answer."""
-        if self.transport.is_closing():
+        if self._refused or self.transport.is_closing():
             return "answer"
         if self._in_head:
             return "head"
         return "body" if self.cycle.response_complete and self.timeout_keep_alive_task is None else ""
+
+
+class _Nobody:
+    """Takes the place of a parser that has lost its way: what comes is thrown away."""
+
+    def feed_data(self, data: bytes) -> None:
+        """Take it."""
 
 
 class _Flow(FlowControl):

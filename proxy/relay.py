@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Final
 
 import msgspec
 
@@ -19,15 +18,16 @@ from proxy.bookkeeping import Bookkeeper
 from proxy.calls import Call, Given, off_loop
 from proxy.client import Client, Expired, Gone, Receive, Scope, Send
 from proxy.connections import LINE
-from proxy.errors import EXCHANGE_HEADER, ProxyError, too_large
+from proxy.errors import EXCHANGE_HEADER, STOPPED, ProxyError, too_large
 from proxy.exchange_ids import ExchangeIds
 from proxy.failures import Broken, Unreachable
 from proxy.headers import RawHeaders, downward, has_body, upward
 from proxy.paths import Address
 from proxy.placing import Placing
 from proxy.routing import Fields, Router
-from proxy.transcript import Transcript
+from proxy.transcript import Lender, Transcript
 from proxy.upstream import Answer, HttpUpstream
+from proxy.websockets import REFUSED
 from tfgrpo.dialects import Dialect, decoded, dialect_of
 from tfgrpo.types import Request
 
@@ -39,9 +39,6 @@ class _Named(msgspec.Struct):
 
 
 _find_model = msgspec.json.Decoder(_Named).decode
-
-
-STOPPED: Final = ProxyError(503, "the proxy is being stopped; send the request again", code="stopping")
 
 
 class _Arrival(msgspec.Struct, frozen=True):
@@ -81,6 +78,7 @@ class Relay:
         upstream: HttpUpstream,
         books: Bookkeeper,
         limits: Limits,
+        lender: Lender,
     ) -> None:
         self._keys = keys
         self._router = router
@@ -89,6 +87,7 @@ class Relay:
         self._upstream = upstream
         self._books = books
         self._limits = limits
+        self._lender = lender
         self.in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, address: Address) -> None:
@@ -115,7 +114,7 @@ class Relay:
         if scope["method"] == "CONNECT":
             raise ProxyError(405, "CONNECT is not relayed", code="method_not_allowed")
         if any(name == b"upgrade" and value.lower() == b"websocket" for name, value in scope["headers"]):
-            raise ProxyError(501, "WebSockets are not relayed; use the HTTP API", code="websocket_not_supported")
+            raise REFUSED
 
     def _arrival(self, scope: Scope, address: Address) -> _Arrival:
         headers: RawHeaders = scope["headers"]
@@ -137,11 +136,12 @@ class Relay:
         )
 
     async def _serve(self, arrival: _Arrival, client: Client) -> None:
-        transcript = Transcript(self._limits.kept)
+        transcript = Transcript(self._limits.kept, self._lender)
         try:
             call = await self._open(arrival, client, transcript)
             await self._exchange(call, arrival, client, transcript)
         except ProxyError as error:
+            transcript.release()
             await client.refuse(error, arrival.address.api, arrival.id)
         except Gone:
             return
@@ -150,6 +150,7 @@ class Relay:
             if not client.answered:
                 await client.refuse(STOPPED, arrival.address.api, arrival.id)
         except Exception:  # noqa: BLE001 - the outer edge: a fault of ours is an answer, a log line and a count
+            transcript.release()
             self._books.fault("a request could not be relayed")
             if not client.answered:
                 fault = ProxyError(500, "the proxy failed on this request", code="internal_error")
@@ -253,7 +254,9 @@ class Relay:
 
     def _close(self, call: Call, given: Given, transcript: Transcript) -> None:
         transcript.end("broken")
-        if not self._limits.bypass:
+        if self._limits.bypass:
+            transcript.release()
+        else:
             self._books.close(call, given, transcript)
 
 
