@@ -19,6 +19,7 @@ _QUIET: Final = (
     "ASGI callable returned without completing response.",
     # Said by each worker behind the reason, which is enough.
     "Application startup failed. Exiting.",
+    "Child process [",
 )
 
 

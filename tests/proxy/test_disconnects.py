@@ -126,6 +126,7 @@ def test_while_the_client_takes_nothing(start_proxy: StartProxy, path: str, how:
         proxy = start_proxy(upstream.base_url)
         line = post(proxy, path, 2, b"{}")
         upstream.wait_connected()
+        read_until(upstream.line, b"{}")
         upstream.line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 209715200\r\n\r\n")
         read_until(line, b"\r\n\r\n")
         fill(upstream.line, 200 << 20)
