@@ -175,14 +175,19 @@ def test_a_list_may_come_from_the_environment_as_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["server: {port: 1}\nserver: {port: 2}", "server:\n  port: 1\n  host: '::1'\n  port: 2"]
+    ("text", "key"),
+    [
+        ("server: {port: 1}\nserver: {port: 2}", "server"),
+        ("server:\n  port: 1\n  host: '::1'\n  port: 2", "port"),
+        ("apps:\n- {name: a, keys: [k], name: b}", "name"),
+    ],
 )
-def test_a_key_that_stands_in_the_file_twice_is_refused_and_named(tmp_path: Path, text: str) -> None:
+def test_a_key_that_stands_in_the_file_twice_is_refused_and_named(tmp_path: Path, text: str, key: str) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(text)
     with pytest.raises(UsageError) as caught:
         load(path, environ={})
-    assert repr(text.split(":", maxsplit=1)[0] if text.startswith("server: {") else "port") in str(caught.value)
+    assert f"the key {key!r} stands there twice" in str(caught.value)
 
 
 def test_a_mapping_may_still_be_merged(tmp_path: Path) -> None:
