@@ -13,6 +13,7 @@ from typing import Final
 
 import uvicorn
 import yaml
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from proxy.app import CONFIG_VARIABLE
@@ -94,8 +95,9 @@ def _serve(settings: Settings, router: Router) -> int:
     sys.stdout.flush()
     config = configured("proxy.app:create", settings.server, factory=True)
     if settings.server.workers > 1:
-        Multiprocess(config, sockets=[listening]).run()
-        return 0
+        workers = Multiprocess(config, sockets=[listening])
+        workers.run()
+        return FAILED if any(one.exitcode == STARTUP_FAILURE for one in workers.processes) else 0
     server = uvicorn.Server(config)
     server.run(sockets=[listening])
     return 0 if server.started else FAILED

@@ -14,8 +14,8 @@ from msgspec import structs
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from proxy.auth import DEFAULT_APP
 from proxy.errors import ProxyError
+from proxy.settings import DEFAULT_APP
 from tfgrpo import dialects
 from tfgrpo.errors import NotFound
 from tfgrpo.store import Store

@@ -3,6 +3,7 @@
 A request passes these stations, in this order; each adds what the next ones read:
 
     server      uvicorn: 431 for too large a head, the ASGI scope
+    cors        only where origins are configured: preflights are answered, answers marked
     dispatch    here: the path below its base (`paths.Address`), or another endpoint: feedback, admin, health
     auth        who asks: app, keyed hash of the credential (`auth.Identity`) -> read by routing, ids, recording
     open        the exchange's id; for an API that is read, its body and what it says (`types.Request`)
@@ -21,18 +22,22 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
+import sys
 from pathlib import Path
 from typing import Final
 
 from starlette.types import ASGIApp
+from uvicorn.config import STARTUP_FAILURE
 
-from proxy import admin
+from proxy import admin, websockets
 from proxy.auth import Keys
 from proxy.bookkeeping import Bookkeeper
 from proxy.client import Client, Receive, Scope, Send
+from proxy.cors import Application, Cors
 from proxy.deployments import Deployments
-from proxy.errors import ProxyError
+from proxy.errors import STOPPED, ProxyError
 from proxy.exchange_ids import ExchangeIds
 from proxy.feedback import FeedbackEndpoint
 from proxy.health import PATHS, Health
@@ -55,6 +60,8 @@ CONFIG_VARIABLE: Final = "TFGRPO_CONFIG"
 GARBAGE: Final = (50_000, 20, 100)
 """When the collector looks for cycles. Requests leave next to none, and a look at the link cache takes milliseconds."""
 
+_log = logging.getLogger(__name__)
+
 
 def create() -> App:
     """Make the application of one worker, from the settings as they are now."""
@@ -62,7 +69,12 @@ def create() -> App:
     gc.set_threshold(*GARBAGE)
     named = os.environ.get(CONFIG_VARIABLE)
     config = Path(named) if named else None
-    return App(load(config, environ=os.environ), config)
+    try:
+        return App(load(config, environ=os.environ), config)
+    except TfgrpoError as error:
+        # With this status the parent does not start another worker, which would fail in the same way.
+        _log.error("%s", error)
+        sys.exit(STARTUP_FAILURE)
 
 
 class App:
@@ -77,8 +89,10 @@ class App:
         """Serve one request, or the lifespan."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
+        elif scope["type"] == "websocket":
+            await websockets.refuse(scope, send)
         elif self._parts is not None:
-            await self._parts.dispatch(scope, receive, send)
+            await self._parts.serve(scope, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -130,13 +144,17 @@ class Parts:
             placing=Placing(self._deployments, self._linker, self._books, bypass=settings.server.bypass),
             upstream=self._upstream,
             books=self._books,
+            lender=self._recorder,
             limits=Limits(
                 body=settings.server.max_body_bytes,
                 kept=settings.recorder.body_bytes,
                 in_flight=settings.server.max_in_flight,
+                seconds=settings.timeouts.total,
                 bypass=settings.server.bypass,
             ),
         )
+        origins = settings.server.cors_origins
+        self.serve: Application = Cors(self.dispatch, origins) if origins else self.dispatch
         targets = Targets(store, self._recorder, ids, keys, [app.name for app in settings.apps])
         self._feedback = FeedbackEndpoint(keys, targets, self._labels)
         self._admin: ASGIApp = admin.create(store, self._deployments, keys)
@@ -175,9 +193,15 @@ class Parts:
         if address is None:
             await self._own(path, scope, receive, send)
         elif address.below in ("/feedback", "/feedback/"):
-            await self._feedback(scope, receive, send)
+            await self._label(scope, receive, send)
         else:
             await self._relay(scope, receive, send, address)
+
+    async def _label(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._feedback(scope, receive, send)
+        except asyncio.CancelledError:
+            await Client(receive, send).refuse(STOPPED)
 
     async def _own(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
         if path.startswith("/admin/"):

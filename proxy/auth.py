@@ -17,9 +17,8 @@ from pydantic import SecretStr
 
 from proxy.addresses import is_loopback
 from proxy.errors import ProxyError
-from proxy.settings import Settings
+from proxy.settings import DEFAULT_APP, HASHED_KEY, Settings
 
-DEFAULT_APP = "default"
 CREDENTIAL_HEADERS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")
 """Where a client may show its key, the first one present counts."""
 
@@ -46,7 +45,10 @@ class Keys:
     def __init__(self, settings: Settings, secret: bytes) -> None:
         self._secret = secret
         self._pass_through = settings.server.pass_through
-        self._app_of = {self._hash_text(key): app.name for app in settings.apps for key in app.keys}
+        named = [(key.get_secret_value(), app.name) for app in settings.apps for key in app.keys]
+        self._app_of = {self.hashed(key.encode()): app for key, app in named if not key.startswith(HASHED_KEY)}
+        self._app_of_digest = {key.removeprefix(HASHED_KEY): app for key, app in named if key.startswith(HASHED_KEY)}
+        self._has_apps = bool(named)
         self._feedback_keys = {
             app.name: self._hash_text(app.feedback_key) for app in settings.apps if app.feedback_key is not None
         }
@@ -56,9 +58,9 @@ class Keys:
         """The app of a request; ProxyError 401 when apps are configured and none has the key shown."""
         key = shown_key(dict(headers))
         credential = self.hashed(key)
-        if not self._app_of:
+        if not self._has_apps:
             return Identity(DEFAULT_APP, credential)
-        app = self._app_of.get(credential) if credential else None
+        app = self._app_of.get(credential) or self._find_hashed(key, credential)
         if app is not None:
             return Identity(app, credential)
         if self._pass_through:
@@ -86,13 +88,14 @@ class Keys:
         fields = dict(headers)
         if self._shows_admin_key(fields):
             return True
-        shown = self.hashed(shown_key(fields))
+        key = shown_key(fields)
+        shown = self.hashed(key)
         if app == DEFAULT_APP:
             return hmac.compare_digest(shown.encode(), credential.encode())
         feedback_key = self._feedback_keys.get(app)
         if feedback_key is not None and hmac.compare_digest(shown.encode(), feedback_key.encode()):
             return True
-        return shown != "" and self._app_of.get(shown) == app
+        return (self._app_of.get(shown) or self._find_hashed(key, shown)) == app
 
     def labels_for(self, headers: Headers) -> Identity:
         """Who wants to label: like `identify`, but a feedback key is as good as an app's own, and the admin key
@@ -112,6 +115,15 @@ class Keys:
         # BLAKE2 with a key is a MAC like HMAC, at a third of its cost, and it never gives up the interpreter's lock:
         # with a busy writer thread beside, an HMAC of OpenSSL waited 30 microseconds to get that back.
         return hashlib.blake2b(key, key=self._secret, digest_size=16).hexdigest() if key else ""
+
+    def _find_hashed(self, key: bytes, credential: str) -> str | None:
+        """The app of a key that the configuration holds as its SHA-256; from then on its keyed hash is known."""
+        if not self._app_of_digest or not key:
+            return None
+        app = self._app_of_digest.get(hashlib.sha256(key).hexdigest())
+        if app is not None:
+            self._app_of[credential] = app
+        return app
 
     def _hash_text(self, key: SecretStr) -> str:
         return self.hashed(key.get_secret_value().encode())

@@ -39,6 +39,7 @@ class Bookkeeper:
         try:
             self._close(call, given, transcript)
         except Exception:  # noqa: BLE001 - the edge: a record that cannot be made must not touch the request
+            transcript.release()
             self.fault("an exchange could not be recorded")
 
     def fault(self, what: str) -> None:
@@ -69,6 +70,7 @@ class Bookkeeper:
                 response = await asyncio.to_thread(_read, call.dialect, bodies, transcript)
                 self._record(call, given, transcript, bodies, response)
         except Exception:  # noqa: BLE001 - the edge, as in `close`
+            transcript.release()
             self.fault("an exchange could not be recorded")
 
     def _record(
@@ -77,6 +79,7 @@ class Bookkeeper:
         outcome = _outcome(transcript, response)
         if given.placement is not None and given.evidence is not None:
             self._linker.settle(given.placement, call.id, given.evidence, response, outcome)
+        transcript.release()
         self._recorder.put(_exchange(call, given, transcript, response, outcome), bodies)
 
 

@@ -1,8 +1,7 @@
 """The client's side of one exchange: its body, whether it is still there, what it is answered.
 
-The server tells of a client that went away only to whoever listens: whoever reads the body, and from then on a watcher,
-which cancels the exchange's task. The watcher starts after a moment, for most exchanges are over before it would be of
-use, and one more task costs as much as reading and changing the request. It does not know what is relayed.
+The connection says when a client goes away, in whatever phase, and the exchange's task is cancelled. It does not know
+what is relayed.
 """
 
 from __future__ import annotations
@@ -10,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
-from proxy.errors import ProxyError, envelope
+from proxy.errors import ProxyError, envelope, too_large
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -20,24 +19,30 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
-UNWATCHED_SECONDS = 0.2
-"""How long a client may have left before it is noticed."""
+class Line(Protocol):
+    """A client's connection: it calls `on_lost` when it ends."""
+
+    lost: bool
+    on_lost: Callable[[], None] | None
 
 
 class Gone(Exception):  # noqa: N818 - reads as what it says where it is caught
     """The client went away."""
 
 
+class Expired(Exception):  # noqa: N818 - as above
+    """The exchange took longer than it may."""
+
+
 class Client:
     """Made inside the task of the exchange, which is the one that is cancelled when the client goes away."""
 
-    def __init__(self, receive: Receive, send: Send) -> None:
+    def __init__(self, receive: Receive, send: Send, line: Line | None = None) -> None:
         self._receive = receive
         self._send = send
+        self._line = line
         self._task = asyncio.current_task()
-        self._body_read = asyncio.Event()
-        self._watcher: asyncio.Task[None] | None = None
-        self.gone = False
+        self._stopped: type[Gone | Expired] | None = None
         self.answered = False
         """Whether a status was sent: from then on there is no other answer."""
 
@@ -53,47 +58,46 @@ class Client:
         if message.get("more_body", False) or message["type"] == "http.disconnect":
             body = await self._read_on(message, limit)
         if len(body) > limit:
-            raise ProxyError(413, f"the body is longer than {limit} bytes", code="request_too_large")
-        self._body_read.set()
+            raise too_large(limit)
         return body
 
     async def chunks(self, copy: Callable[[bytes], None]) -> AsyncIterator[bytes]:
         """Yield the body as it comes, no faster than it is taken; `copy` sees each piece first."""
-        try:
-            more = True
-            while more:
-                message = await self._receive()
-                if message["type"] == "http.disconnect":
-                    self._leave()
-                    raise Gone
-                more = message.get("more_body", False)
-                if message.get("body"):
-                    copy(message["body"])
-                    yield message["body"]
-        finally:
-            self._body_read.set()
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                self._leave()
+                raise Gone
+            more = message.get("more_body", False)
+            if message.get("body"):
+                copy(message["body"])
+                yield message["body"]
 
     @contextmanager
-    def watched(self, *, reading: bool) -> Iterator[None]:
+    def watched(self, seconds: float | None = None) -> Iterator[None]:
         """Cancel the exchange's task when the client goes away inside the block, then raise Gone in its place.
 
-        `reading`: the body is read by `chunks`, and the watcher waits until that has ended.
+        Likewise Expired after `seconds` (None: never).
         """
-        if not reading:
-            self._body_read.set()
-        watching = asyncio.get_running_loop().call_later(UNWATCHED_SECONDS, self._start_watching)
+        if self._line is not None:
+            if self._line.lost:
+                raise Gone
+            self._line.on_lost = self._leave
+        ending = None if seconds is None else asyncio.get_running_loop().call_later(seconds, self._stop, Expired)
         try:
             yield
         except asyncio.CancelledError:
-            if not self.gone:
+            if self._stopped is None:
                 raise
             if self._task is not None:
                 self._task.uncancel()
-            raise Gone from None
+            raise self._stopped from None
         finally:
-            watching.cancel()
-            if self._watcher is not None:
-                self._watcher.cancel()
+            if ending is not None:
+                ending.cancel()
+            if self._line is not None:
+                self._line.on_lost = None
 
     async def start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         """Send the head of the answer."""
@@ -119,19 +123,12 @@ class Client:
             if size > limit or not message.get("more_body", False):
                 return b"".join(pieces)
             message = await self._receive()
-        self.gone = True
         raise Gone
 
-    def _start_watching(self) -> None:
-        self._watcher = asyncio.create_task(self._watch())
-
-    async def _watch(self) -> None:
-        await self._body_read.wait()
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        self._leave()
-
     def _leave(self) -> None:
-        self.gone = True
-        if self._task is not None:
+        self._stop(Gone)
+
+    def _stop(self, why: type[Gone | Expired]) -> None:
+        if self._stopped is None and self._task is not None:
+            self._stopped = why
             self._task.cancel()

@@ -7,7 +7,7 @@ why something was refused; it only knows how to say it.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from tfgrpo.errors import Conflict, NotFound, StoreError, TfgrpoError, UsageError
 
@@ -34,6 +34,15 @@ class ProxyError(Exception):
         self.param = param
         self.headers = headers
         self.type = ERROR_TYPE
+
+
+STOPPED: Final = ProxyError(503, "the proxy is being stopped; send the request again", code="stopping")
+"""What a request is answered that was not finished when the time to finish was over."""
+
+
+def too_large(limit: int) -> ProxyError:
+    """The refusal of a body of more than `limit` bytes."""
+    return ProxyError(413, f"the body is longer than {limit} bytes; send a shorter one", code="request_too_large")
 
 
 def envelope(

@@ -15,8 +15,8 @@ import hmac
 import re
 import time
 
-from proxy.auth import DEFAULT_APP
 from proxy.randomness import RandomBytes
+from proxy.settings import DEFAULT_APP
 
 PREFIX = "ex-"
 _HEAD = 15

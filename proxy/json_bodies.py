@@ -17,6 +17,9 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 _M = TypeVar("_M", bound="Body")
 
+_MOST_DIGITS = 4300
+"""As many digits as Python makes an int of."""
+
 _SAID = {
     "missing": "is missing",
     "extra_forbidden": "is no field of this",
@@ -53,9 +56,12 @@ async def read(receive: Receive, *, limit: int) -> bytes:
 
 
 def parsed(body: bytes) -> Any:
-    """Return the JSON value of a body; 400 when it is none, or holds text that is no Unicode."""
+    """Return the JSON value of a body; 400 when it is none, or holds text that is no Unicode.
+
+    A number of more digits than Python reads becomes infinite, which no field takes: so it is the field that is named.
+    """
     try:
-        value = json.loads(body)
+        value = json.loads(body, parse_int=_integer)
         _refuse_lone_surrogates(value)
     except RecursionError as error:
         raise ProxyError(400, "the body is nested too deeply", code="invalid_json") from error
@@ -81,9 +87,37 @@ def path(where: str, *parts: str | int) -> str:
     return text
 
 
+def _integer(text: str) -> int | float:
+    return int(text) if len(text) <= _MOST_DIGITS else float(text)
+
+
 def _refuse_lone_surrogates(value: Any) -> None:
-    """Raise ValueError when a string in `value` holds one: it can be neither stored nor answered."""
-    json.dumps(value, ensure_ascii=False).encode()
+    """Raise ProxyError when a string in `value` holds one: it can be neither stored nor answered."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        param = path("", *_surrogate(value)) or None
+        said = f"{param or 'the body'} holds half of a surrogate pair, which is no character"
+        raise ProxyError(400, said, code="invalid_value", param=param) from error
+
+
+def _surrogate(value: Any) -> tuple[str | int, ...]:
+    """Where the first string with a lone surrogate stands; a name that holds one stands for its object."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        if isinstance(key, str) and not _encodes(key):
+            return ()
+        if not _encodes(item):
+            return (key, *_surrogate(item))
+    return ()
+
+
+def _encodes(value: Any) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _refusal(error: ValidationError, where: str) -> ProxyError:

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from proxy import json_bodies
-from proxy.auth import DEFAULT_APP, Headers, Identity, Keys
+from proxy.auth import Headers, Identity, Keys
 from proxy.errors import ProxyError
 from proxy.exchange_ids import ExchangeIds
 from proxy.recording import Recorder
+from proxy.settings import DEFAULT_APP
 from tfgrpo.store import Store
 from tfgrpo.types import Exchange
 

@@ -66,8 +66,8 @@ class _Record(msgspec.Struct, frozen=True):
 class Recorder:
     """Queues records and links, and writes them from a thread of its own.
 
-    `queue_bytes` bounds all that waits, `body_bytes` what is kept of one body. `peers`: other workers read the links,
-    so they are written sooner than records.
+    `queue_bytes` bounds all that waits and all that is lent to copies in flight, `body_bytes` what is kept of one body.
+    `peers`: other workers read the links, so they are written sooner than records.
     """
 
     def __init__(
@@ -125,6 +125,19 @@ class Recorder:
                 if self._fits(LINK_BYTES):
                     self._links.append(row)
             self._wake(self._link_seconds)
+
+    def lend(self, size: int) -> bool:
+        """Count `size` bytes of copies that are still being made, if there is room: they are to be queued here."""
+        with self._changed:
+            if self._size + size > self._queue_bytes:
+                return False
+            self._size += size
+            return True
+
+    def take_back(self, size: int) -> None:
+        """Count lent bytes no more."""
+        with self._changed:
+            self._size -= size
 
     def unwritten(self) -> tuple[tuple[Exchange, Bodies], ...]:
         """Return the records that are not in the store yet, the oldest first."""

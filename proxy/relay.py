@@ -16,16 +16,18 @@ import msgspec
 from proxy.auth import Identity, Keys
 from proxy.bookkeeping import Bookkeeper
 from proxy.calls import Call, Given, off_loop
-from proxy.client import Client, Gone, Receive, Scope, Send
-from proxy.errors import EXCHANGE_HEADER, ProxyError
+from proxy.client import Client, Expired, Gone, Receive, Scope, Send
+from proxy.connections import LINE
+from proxy.errors import EXCHANGE_HEADER, STOPPED, ProxyError, too_large
 from proxy.exchange_ids import ExchangeIds
 from proxy.failures import Broken, Unreachable
 from proxy.headers import RawHeaders, downward, has_body, upward
 from proxy.paths import Address
 from proxy.placing import Placing
 from proxy.routing import Fields, Router
-from proxy.transcript import Transcript
+from proxy.transcript import Lender, Transcript
 from proxy.upstream import Answer, HttpUpstream
+from proxy.websockets import REFUSED
 from tfgrpo.dialects import Dialect, decoded, dialect_of
 from tfgrpo.types import Request
 
@@ -54,11 +56,12 @@ class _Arrival(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one worker takes. `kept` bounds the copy of each body; `bypass`: relay only."""
+    """What one worker takes. `kept` bounds the copy of each body; `seconds` an exchange; `bypass`: relay only."""
 
     body: int
     kept: int
     in_flight: int | None = None
+    seconds: float | None = None
     bypass: bool = False
 
 
@@ -75,6 +78,7 @@ class Relay:
         upstream: HttpUpstream,
         books: Bookkeeper,
         limits: Limits,
+        lender: Lender,
     ) -> None:
         self._keys = keys
         self._router = router
@@ -83,11 +87,12 @@ class Relay:
         self._upstream = upstream
         self._books = books
         self._limits = limits
+        self._lender = lender
         self.in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, address: Address) -> None:
         """Relay one request to where its path, its headers and its model say."""
-        client = Client(receive, send)
+        client = Client(receive, send, scope.get(LINE))
         self.in_flight += 1
         try:
             self._admit(scope)
@@ -106,14 +111,19 @@ class Relay:
                 code="overloaded",
                 headers=((b"retry-after", b"1"),),
             )
+        if scope["method"] == "CONNECT":
+            raise ProxyError(405, "CONNECT is not relayed", code="method_not_allowed")
         if any(name == b"upgrade" and value.lower() == b"websocket" for name, value in scope["headers"]):
-            raise ProxyError(501, "WebSockets are not relayed; use the HTTP API", code="websocket_not_supported")
+            raise REFUSED
 
     def _arrival(self, scope: Scope, address: Address) -> _Arrival:
         headers: RawHeaders = scope["headers"]
         identity = self._keys.identify(headers)
         path = scope["raw_path"].decode("latin-1")
         query = scope["query_string"].decode("latin-1")
+        fields = dict(headers)
+        if b"transfer-encoding" in fields:
+            _check_coding(headers)
         return _Arrival(
             id=self._ids.new(identity.app, identity.credential),
             identity=identity,
@@ -121,20 +131,26 @@ class Relay:
             path=path,
             target=f"{address.below}?{query}" if query else address.below,
             headers=headers,
-            fields=dict(headers),
+            fields=fields,
             address=address,
         )
 
     async def _serve(self, arrival: _Arrival, client: Client) -> None:
-        transcript = Transcript(self._limits.kept)
+        transcript = Transcript(self._limits.kept, self._lender)
         try:
             call = await self._open(arrival, client, transcript)
             await self._exchange(call, arrival, client, transcript)
         except ProxyError as error:
+            transcript.release()
             await client.refuse(error, arrival.address.api, arrival.id)
         except Gone:
             return
+        except asyncio.CancelledError:
+            # The server stops, and the time to finish is over: it has said so in the log, and waits for nobody.
+            if not client.answered:
+                await client.refuse(STOPPED, arrival.address.api, arrival.id)
         except Exception:  # noqa: BLE001 - the outer edge: a fault of ours is an answer, a log line and a count
+            transcript.release()
             self._books.fault("a request could not be relayed")
             if not client.answered:
                 fault = ProxyError(500, "the proxy failed on this request", code="internal_error")
@@ -146,6 +162,7 @@ class Relay:
         transcript.request_encoding = arrival.fields.get(b"content-encoding", b"").decode("latin-1")
         if dialect is None and not self._must_peek(arrival):
             return self._call(arrival, None)
+        self._check_length(arrival.fields)
         try:
             body = await client.read(self._limits.body)
         except Gone:
@@ -155,6 +172,12 @@ class Relay:
         transcript.request.add(body)
         request = await off_loop(len(body), _read, dialect, body, transcript.request_encoding)
         return self._call(arrival, dialect, body, request)
+
+    def _check_length(self, fields: Fields) -> None:
+        """Refuse a body that is announced to be too long, before any of it is taken."""
+        announced = fields.get(b"content-length")
+        if announced is not None and int(announced) > self._limits.body:
+            raise too_large(self._limits.body)
 
     def _must_peek(self, arrival: _Arrival) -> bool:
         """Whether a body that is read as no API must be held to learn its model, because the model decides."""
@@ -183,7 +206,7 @@ class Relay:
         given = Given(body=call.body)
         streams = call.body is None and has_body(arrival.fields)
         try:
-            with client.watched(reading=streams):
+            with client.watched(self._limits.seconds):
                 given = await self._placing.give(call, transcript)
                 body = client.chunks(transcript.request.add) if streams else given.body
                 answer = await self._send(call, arrival, body)
@@ -198,6 +221,8 @@ class Relay:
             await self._refuse(_unreachable(call, failure), arrival, client, transcript)
         except ProxyError as error:
             await self._refuse(error, arrival, client, transcript)
+        except Expired:
+            await self._expire(call, arrival, client, transcript)
         except Broken as failure:
             # Without its end the server closes the connection, which is how the client learns of it.
             transcript.end("broken", f"the upstream broke off: {failure}")
@@ -220,9 +245,18 @@ class Relay:
         transcript.end("failed", error.message)
         await client.refuse(error, arrival.address.api, arrival.id)
 
+    async def _expire(self, call: Call, arrival: _Arrival, client: Client, transcript: Transcript) -> None:
+        said = f"it took longer than the {self._limits.seconds:g} s of timeouts.total"
+        if client.answered:
+            transcript.end("broken", said)
+        else:
+            await self._refuse(_unreachable(call, Unreachable(said, timed_out=True)), arrival, client, transcript)
+
     def _close(self, call: Call, given: Given, transcript: Transcript) -> None:
         transcript.end("broken")
-        if not self._limits.bypass:
+        if self._limits.bypass:
+            transcript.release()
+        else:
             self._books.close(call, given, transcript)
 
 
@@ -254,6 +288,13 @@ def _marks(call: Call, given: Given) -> RawHeaders:
 def _unreachable(call: Call, failure: Unreachable) -> ProxyError:
     status, code = (504, "upstream_timeout") if failure.timed_out else (502, "upstream_unreachable")
     return ProxyError(status, f"the upstream {call.route.upstream.name!r} gave no answer: {failure}", code=code)
+
+
+def _check_coding(headers: RawHeaders) -> None:
+    """Refuse a body in a coding that would have to be undone: framing is made anew (RFC 9112, 6.1: 501)."""
+    for name, value in headers:
+        if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+            raise ProxyError(501, "a body is taken as it is or in chunks", code="transfer_coding_not_supported")
 
 
 def _read(dialect: Dialect | None, body: bytes, encoding: str) -> Request | None:

@@ -39,9 +39,17 @@ from tfgrpo.configuration import (
 from tfgrpo.errors import UsageError
 from tfgrpo.trajectories import IGNORED_BY_DEFAULT
 
+DEFAULT_APP: Final = "default"
 MIB: Final = 1024 * 1024
 SET_NAME: Final = re.compile(r"(?!none$)[a-z0-9][a-z0-9._-]{0,63}")
 RESERVED_NAMES: Final = frozenset({"admin", "feedback", "health", "metrics", "session", "set", "status", "v1"})
+
+
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@*\sA-Z]+")
+HASHED_KEY: Final = "sha256:"
+"""How a key begins that stands in the configuration as its SHA-256."""
+
+_HASHED: Final = re.compile(HASHED_KEY + r"[0-9a-f]{64}")
 
 
 def _patterns(value: tuple[str, ...]) -> tuple[str, ...]:
@@ -81,6 +89,9 @@ class Server(_Section):
     max_body_bytes: int = Field(default=64 * MIB, ge=1024)
     """The largest request body of an API that is read; a larger one is answered 413."""
 
+    cors_origins: tuple[str, ...] = ()
+    """The pages that may call the proxy from a browser: exact origins, or `*` alone; none: no header for browsers."""
+
     @property
     def admin_keys(self) -> tuple[SecretStr, ...]:
         """The admin keys that are valid now."""
@@ -88,15 +99,39 @@ class Server(_Section):
             return ()
         return self.admin_key if isinstance(self.admin_key, tuple) else (self.admin_key,)
 
+    @field_validator("cors_origins")
+    @classmethod
+    def _are_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in value:
+            if origin != "*" and not _ORIGIN.fullmatch(origin):
+                raise ValueError(f"{origin!r} is no origin: scheme://host or scheme://host:port, in lower case, or '*'")
+        if "*" in value and len(value) > 1:
+            raise ValueError("'*' stands alone: it allows every origin")
+        return value
+
     @field_validator("admin_key")
     @classmethod
     def _keys_fit(cls, value: SecretStr | tuple[SecretStr, ...] | None) -> SecretStr | tuple[SecretStr, ...] | None:
         keys = value if isinstance(value, tuple) else () if value is None else (value,)
-        if len(keys) > 2:  # noqa: PLR2004 - the old one and the new one
-            raise ValueError("at most two keys can be valid at once")
+        _at_most_two(keys)
         if any(not key.get_secret_value().strip() for key in keys):
             raise ValueError("an admin key must not be empty; leave it out to serve this machine only")
         return value
+
+
+def _at_most_two(keys: tuple[SecretStr, ...]) -> None:
+    if len(keys) > 2:  # noqa: PLR2004 - the old one and the new one
+        raise ValueError("at most two keys can be valid at once: the old one and the one that takes its place")
+
+
+def _filled(value: SecretStr | None) -> SecretStr | None:
+    if value is not None and not value.get_secret_value().strip():
+        raise ValueError("must not be empty; leave it out if there is none")
+    return value
+
+
+Key = Annotated[SecretStr, AfterValidator(_filled)]
+"""A secret that is not empty: an unset variable in its place must not open or close anything."""
 
 
 class Upstream(_Section):
@@ -105,7 +140,7 @@ class Upstream(_Section):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
     base_url: Annotated[str, BeforeValidator(lambda value: checked_url(value) if isinstance(value, str) else value)]
     models: Patterns = ("*",)
-    api_key: SecretStr | None = None
+    api_key: Key | None = None
     """Absent: the client's own credential passes through."""
 
     @field_validator("name")
@@ -120,15 +155,33 @@ class App(_Section):
     """A client application: its keys, and what it may use."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
-    keys: tuple[SecretStr, ...] = Field(min_length=1)
-    feedback_key: SecretStr | None = None
+    keys: tuple[Key, ...] = Field(min_length=1)
+    """Two while one takes the place of the other. `sha256:HEX` stands for the key of that hash."""
+    feedback_key: Key | None = None
     """A key that may label this app's exchanges and do nothing else."""
     upstream: str | None = None
     """The upstream of its requests that name no model."""
-    upstream_key: SecretStr | None = None
+    upstream_key: Key | None = None
     """What it pays upstreams with, in place of their `api_key`."""
     sets: tuple[str, ...] = ()
     """The experience sets it may use; the first is what its requests get when nobody names one."""
+
+    @field_validator("name")
+    @classmethod
+    def _is_free(cls, value: str) -> str:
+        if value == DEFAULT_APP:
+            raise ValueError(f"{value!r} is the app of traffic without a key of ours; choose another name")
+        return value
+
+    @field_validator("keys")
+    @classmethod
+    def _keys_fit(cls, value: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        _at_most_two(value)
+        for key in value:
+            text = key.get_secret_value()
+            if text.startswith(HASHED_KEY) and not _HASHED.fullmatch(text):
+                raise ValueError("a hashed key is sha256: and 64 digits 0-9a-f")
+        return value
 
 
 class RouteRule(_Section):
@@ -143,9 +196,12 @@ class Timeouts(_Section):
 
     connect: float = Field(default=10, gt=0)
     first_byte: float = Field(default=600, gt=0)
-    """From the whole request sent to the first byte of the answer; then the client gets a 504."""
+    """From the whole request sent to the first byte of the answer, and while it takes nothing of a request; then the
+    client gets a 504."""
     idle: float = Field(default=600, gt=0)
     """Between two pieces of an answer; then the client's stream is broken."""
+    total: float | None = Field(default=None, gt=0)
+    """From the request's arrival to the answer's end, the client's own pace included; None: as long as it takes."""
 
 
 class Grouping(_Section):
@@ -206,7 +262,8 @@ class Settings(Layered):
     def _fits_together(self) -> Settings:
         _unique("upstreams", [upstream.name for upstream in self.upstreams])
         _unique("apps", [app.name for app in self.apps])
-        _unique("apps keys", [key.get_secret_value() for app in self.apps for key in app.keys], secret=True)
+        keys = [key for app in self.apps for key in (*app.keys, app.feedback_key) if key is not None]
+        _unique("apps keys", [key.get_secret_value() for key in keys], secret=True)
         names = {upstream.name for upstream in self.upstreams}
         for app in self.apps:
             if app.upstream is not None and app.upstream not in names:

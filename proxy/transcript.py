@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from tfgrpo.types import Bodies, Outcome
 
@@ -15,20 +15,61 @@ FAILED = 400
 """The first status that is no success."""
 
 
-@dataclass(slots=True)
-class Copy:
-    """The first `limit` bytes of a body."""
+FREE_BYTES: Final = 32 * 1024
+"""What a copy may hold without asking: the bodies of most exchanges cost no count."""
 
-    limit: int
-    pieces: list[bytes] = field(default_factory=list)
-    size: int = 0
+LOAN_BYTES: Final = 64 * 1024
+
+
+class Lender(Protocol):
+    """Who bounds the copies of all exchanges together."""
+
+    def lend(self, size: int) -> bool:
+        """Whether `size` bytes more may be held."""
+
+    def take_back(self, size: int) -> None:
+        """Take back what was lent."""
+
+
+class Copy:
+    """The first `limit` bytes of a body; fewer where the lender has no more to give."""
+
+    __slots__ = ("_allowed", "_lender", "lent", "limit", "pieces", "size")
+
+    def __init__(self, limit: int, lender: Lender | None = None) -> None:
+        self.limit = limit
+        self.pieces: list[bytes] = []
+        self.size = 0
+        self.lent = 0
+        self._lender = lender
+        self._allowed = min(limit, FREE_BYTES)
 
     def add(self, piece: bytes) -> None:
         """Take what still fits."""
-        room = self.limit - self.size
         self.size += len(piece)
-        if room > 0:
-            self.pieces.append(piece if len(piece) <= room else piece[:room])
+        if self.size <= self._allowed:
+            self.pieces.append(piece)
+        else:
+            self._add_large(piece)
+
+    def _add_large(self, piece: bytes) -> None:
+        before = self.size - len(piece)
+        if before > self.limit:
+            return
+        self._borrow(min(self.size, self.limit))
+        self.pieces.append(piece[: max(0, self.limit - before)])
+
+    def _borrow(self, wanted: int) -> None:
+        """Have `wanted` bytes allowed, in large steps; when they are refused, the copy ends here."""
+        missing = wanted - self._allowed
+        if missing <= 0:
+            return
+        step = max(missing, min(LOAN_BYTES, self.limit - self._allowed))
+        if self._lender is None or self._lender.lend(step):
+            self.lent += step if self._lender is not None else 0
+            self._allowed += step
+        else:
+            self.limit = self._allowed
 
     @property
     def cut(self) -> bool:
@@ -41,12 +82,13 @@ class Copy:
 
 
 class Transcript:
-    """One exchange as it happens. `limit` bounds the copy of each body."""
+    """One exchange as it happens. `limit` bounds the copy of each body, `lender` those of all exchanges together."""
 
-    def __init__(self, limit: int, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, limit: int, lender: Lender | None = None, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self.request = Copy(limit)
-        self.response = Copy(limit)
+        self._lender = lender
+        self.request = Copy(limit, lender)
+        self.response = Copy(limit, lender)
         self.request_encoding = ""
         self.response_encoding = ""
         self.response_type = ""
@@ -78,6 +120,13 @@ class Transcript:
             self.ended_at = self._clock()
             failed = self.status is None or self.status >= FAILED
             self.ended = outcome or ("failed" if failed else "complete")
+
+    def release(self) -> None:
+        """Give back what the copies were lent: they are let go, or counted elsewhere from now on."""
+        lent = self.request.lent + self.response.lent
+        if lent and self._lender is not None:
+            self.request.lent = self.response.lent = 0
+            self._lender.take_back(lent)
 
     @property
     def truncated(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
@@ -24,6 +25,9 @@ from proxy.http1 import HEADER_BYTES
 from proxy.http1 import Answer as PlainAnswer
 from proxy.pool import KEEP_ALIVE, Pool
 from proxy.settings import Settings
+
+PIECE_BYTES: Final = 1 << 20
+"""A longer body is sent in pieces, so that no write holds up other requests, nor is held in two places."""
 
 _ADDED_BY_AIOHTTP: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 _MOST_HEADERS: Final = 1024
@@ -76,14 +80,71 @@ Answer: TypeAlias = _Answer | PlainAnswer
 """An answer, whichever client brought it."""
 
 
+class _Line(ResponseHandler):
+    """A connection that waits for its peer to take a request no longer than `patience` seconds at a time.
+
+    aiohttp begins to wait for an answer when the whole request is sent, and would wait for that for ever.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, patience: float) -> None:
+        super().__init__(loop)
+        self._patience = patience
+        self._unsent = 0
+        self._waiting: asyncio.TimerHandle | None = None
+
+    def pause_writing(self) -> None:
+        """More is to be sent than the peer takes."""
+        super().pause_writing()
+        self._wait()
+
+    def resume_writing(self) -> None:
+        """The peer took it."""
+        self._stop_waiting()
+        super().resume_writing()
+
+    def close(self) -> None:
+        """Close at once: what could not be sent yet would keep the connection open until the peer takes it."""
+        if self._left():
+            self.abort()
+        super().close()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """The connection is no more."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._unsent = self._left()
+        self._waiting = self._loop.call_later(self._patience, self._look)
+
+    def _look(self) -> None:
+        self._wait() if self._left() < self._unsent else self._on_read_timeout()
+
+    def _left(self) -> int:
+        return self.transport.get_write_buffer_size() if self.transport is not None else 0
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+
 class _Connector(aiohttp.TCPConnector):
     """Has each connection remember how it ended, which aiohttp only does for those that ask before."""
+
+    def __init__(self, patience: float, **named: Any) -> None:
+        super().__init__(**named)
+        self._factory = partial(_made, self._loop, patience)
 
     async def _create_connection(self, *arguments: Any, **named: Any) -> ResponseHandler:
         line = await super()._create_connection(*arguments, **named)
         if line.closed is not None:
             line.closed.add_done_callback(_seen)
         return line
+
+
+def _made(loop: asyncio.AbstractEventLoop, patience: float) -> ResponseHandler:
+    return _Line(loop, patience)
 
 
 def _seen(closed: asyncio.Future[None]) -> None:
@@ -101,6 +162,7 @@ class HttpUpstream:
         self._plain = Pool(timeouts, lambda: _trusting(settings.server.ca_file))
         self._session = aiohttp.ClientSession(
             connector=_Connector(
+                timeouts.first_byte,
                 limit=0,
                 keepalive_timeout=KEEP_ALIVE,
                 ssl=True if settings.server.ca_file is None else _trusting(settings.server.ca_file),
@@ -131,6 +193,9 @@ class HttpUpstream:
             return await self._plain.send(method, url, headers, body)
         target = URL(url, encoded=True)
         texts = [(name.decode("latin-1"), _text(name, value)) for name, value in headers]
+        if isinstance(body, bytes) and len(body) > PIECE_BYTES:
+            texts.append(("content-length", str(len(body))))
+            body = _pieces(body)
         try:
             response = await self._session.request(
                 method, target, headers=texts, data=body, allow_redirects=False, proxy=self._proxy(target)
@@ -157,6 +222,11 @@ class HttpUpstream:
         if not self._proxies or proxy_bypass(url.raw_host or ""):
             return None
         return self._proxies.get(url.scheme)
+
+
+async def _pieces(body: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(body), PIECE_BYTES):
+        yield body[start : start + PIECE_BYTES]
 
 
 def host_of(base_url: str) -> str:

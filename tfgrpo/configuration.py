@@ -31,6 +31,20 @@ REFERENCE: Final = "os.environ/"
 Section: TypeAlias = Literal["store", "training"]
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML's safe loader, but a key that stands in a mapping twice is an error: one of the two would be lost."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping; ConstructorError that names a key which is there twice."""
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        twice = next((key for key in keys if keys.count(key) > 1), None)
+        if twice is not None:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"the key {twice!r} stands there twice", node.start_mark
+            )
+        return super().construct_mapping(node, deep)
+
+
 class _Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
@@ -150,7 +164,7 @@ def read(config: Path | None) -> dict[str, Any]:
     if config is None:
         return {}
     try:
-        values = yaml.safe_load(config.read_text(encoding="utf-8"))
+        values = yaml.load(config.read_text(encoding="utf-8"), _Loader)  # noqa: S506 - a safe loader
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{config} cannot be read: {error}", field="config") from error
     except yaml.YAMLError as error:

@@ -13,7 +13,8 @@ import openai
 import pytest
 
 from tests.conftest import RunningProxy, StartProxy, StartUpstream
-from tests.upstreams import PATIENCE, RawUpstream, chat
+from tests.raw_client import posted, read_until
+from tests.upstreams import PATIENCE, RawUpstream, chat, chunk, chunked_head
 
 QUESTION: Any = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"}]
 TOOLS: Any = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
@@ -194,3 +195,39 @@ def test_sigterm_loses_no_record(tmp_path: Path, programs: list[Program], upstre
     assert err == ""
     stored = RunningProxy.stored(f"sqlite:///{tmp_path / 'program.db'}")
     assert [one.outcome for one in stored] == ["complete"]
+
+
+def listening(program: Program) -> int:
+    assert program.process.stdout is not None
+    return int(program.process.stdout.readline().split("127.0.0.1:")[1].split("/")[0])
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_request_that_outlasts_the_drain_is_broken_or_a_503(
+    tmp_path: Path, programs: list[Program], start_upstream: StartUpstream, *, answered: bool
+) -> None:
+    upstream = start_upstream(lambda _: [chunked_head(), chunk(b"data: 1\n\n"), "hold"] if answered else ["hold"])
+    up = [{"name": "up", "base_url": upstream.base_url}]
+    programs.append(Program(tmp_path, json.dumps({"server": {"port": 0, "drain_seconds": 0}, "upstreams": up})))
+    with posted(listening(programs[0])) as line:
+        upstream.wait_seen()
+        got = read_until(line, b"data: 1") if answered else b""
+        programs[0].process.send_signal(signal.SIGTERM)
+        while piece := line.recv(65536):
+            got += piece
+    _, _, err = programs[0].ended()
+    assert (got.startswith(b"HTTP/1.1 200 "), got.startswith(b"HTTP/1.1 503 ")) == (answered, not answered)
+    assert not got.endswith(b"0\r\n\r\n")
+    assert len(err.splitlines()) == 1, err
+
+
+def test_workers_that_cannot_start_end_the_program(tmp_path: Path, programs: list[Program]) -> None:
+    programs.append(Program(tmp_path, json.dumps({"server": {"port": 0, "workers": 2}})))
+    listening(programs[0])
+    # The parent has read it; the workers, which are only being started, have not.
+    (tmp_path / "c.yaml").write_text("server: {prot: 1}")
+    code, _, err = programs[0].ended()
+    assert code == 1
+    assert {line.split("ERROR")[1] for line in err.splitlines()} == {
+        " proxy.app: server.prot is not a known setting; correct or remove it"
+    }

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import pytest
@@ -126,3 +127,31 @@ def test_a_feedback_key_labels_for_its_app_and_opens_nothing_else() -> None:
     assert all_keys.labels_for(bearer("fb-shop")) == Identity("shop", all_keys.hashed(b"fb-shop"))
     with pytest.raises(ProxyError):
         all_keys.identify(bearer("fb-shop"))
+
+
+def test_both_keys_of_an_app_are_valid_at_once() -> None:
+    all_keys = keys(apps=APPS)
+    assert [all_keys.identify(bearer(key)).app for key in ("sk-shop-0000000000000000000002", "sk-desk")] == ["desk"] * 2
+
+
+def test_no_key_is_kept_as_it_is() -> None:
+    held = repr(vars(keys(apps=APPS, server={"admin_key": "root"})))
+    assert not [key for key in ("sk-shop", "sk-desk", "fb-shop", "root") if key in held]
+
+
+def test_a_key_may_stand_in_the_configuration_as_its_hash() -> None:
+    hashed = f"sha256:{hashlib.sha256(b'sk-secret').hexdigest()}"
+    all_keys = keys(apps=[{"name": "shop", "keys": [hashed, "sk-other"]}])
+    for _ in range(2):
+        assert all_keys.identify(bearer("sk-secret")).app == "shop"
+    assert all_keys.may_label(bearer("sk-secret"), app="shop", credential="any")
+    for key in (hashed, hashed.removeprefix("sha256:"), "", "sk-secre"):
+        with pytest.raises(ProxyError):
+            all_keys.identify(bearer(key))
+
+
+def test_a_hashed_key_may_label_before_it_was_used() -> None:
+    hashed = f"sha256:{hashlib.sha256(b'sk-secret').hexdigest()}"
+    all_keys = keys(apps=[{"name": "shop", "keys": [hashed]}, {"name": "desk", "keys": ["k"]}])
+    may = [all_keys.may_label(bearer("sk-secret"), app=app, credential="any") for app in ("shop", "desk")]
+    assert may == [True, False]

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.auth import DEFAULT_APP
 from proxy.exchange_ids import ExchangeIds
+from proxy.settings import DEFAULT_APP
 
 IDS = ExchangeIds(b"s" * 32)
 

@@ -143,6 +143,19 @@ def test_an_entry_that_cannot_be_served_refuses_the_start(tmp_path: Path, params
         {"apps": [{"name": "a", "keys": ["k"]}, {"name": "b", "keys": ["k"]}]},
         {"apps": [{"name": "a", "keys": ["k"], "upstream": "nowhere"}]},
         {"routes": [{"set": "No Such Name"}]},
+        {"apps": [{"name": "a", "keys": ["k1", "k2", "k3"]}]},
+        {"apps": [{"name": "a", "keys": [""]}]},
+        {"apps": [{"name": "a", "keys": [" "]}]},
+        {"apps": [{"name": "a", "keys": ["k"], "feedback_key": ""}]},
+        {"apps": [{"name": "a", "keys": ["k"], "upstream_key": ""}]},
+        {"apps": [{"name": "a", "keys": ["k"], "feedback_key": "k"}]},
+        {"apps": [{"name": "a", "keys": ["sha256:abc"]}]},
+        {"apps": [{"name": "default", "keys": ["k"]}]},
+        {"upstreams": [{"name": "a", "base_url": "http://x", "api_key": ""}]},
+        {"server": {"cors_origins": ["app.example"]}},
+        {"server": {"cors_origins": ["https://app.example/"]}},
+        {"server": {"cors_origins": ["*", "https://app.example"]}},
+        {"timeouts": {"total": 0}},
         {"upstreams": [{"name": "admin", "base_url": "http://x"}]},
         {"upstreams": [{"name": "a", "base_url": "http://user:pw@x"}]},
         {"upstreams": [{"name": "a", "base_url": "http://x", "models": ["*a*"]}]},
@@ -159,3 +172,27 @@ def test_a_variable_that_names_an_unknown_section_is_refused(tmp_path: Path) -> 
 def test_a_list_may_come_from_the_environment_as_json(tmp_path: Path) -> None:
     settings = load(written(tmp_path), environ={"TFGRPO_ROUTES": '[{"set": "math", "models": ["a*"]}]'})
     assert settings.routes[0].set == "math"
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("server: {port: 1}\nserver: {port: 2}", "server"),
+        ("server:\n  port: 1\n  host: '::1'\n  port: 2", "port"),
+        ("apps:\n- {name: a, keys: [k], name: b}", "name"),
+    ],
+)
+def test_a_key_that_stands_in_the_file_twice_is_refused_and_named(tmp_path: Path, text: str, key: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        load(path, environ={})
+    assert f"the key {key!r} stands there twice" in str(caught.value)
+
+
+def test_a_mapping_may_still_be_merged(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        "upstreams:\n- &a {name: a, base_url: 'http://x/v1', models: ['a*']}\n- {<<: *a, name: b, models: ['*']}\n"
+    )
+    assert [one.base_url for one in load(path, environ={}).upstreams] == ["http://x/v1"] * 2
