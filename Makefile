@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup serve test check lint types tour bench lock clean
+.PHONY: setup serve test check lint types tour bench soak lock clean
 
 setup: $(READY)
 
@@ -42,9 +42,13 @@ types: setup
 tour: setup
 	@$(BIN)/python docs/tour.py
 
-# LITELLM=PROGRAM compares with LiteLLM's proxy, from an environment of its own.
+# NGINX=, LITELLM= and PORTKEY= name the programs to compare with; ARGS= takes options: make bench ARGS="--quick --only 1KB".
 bench: setup
-	@$(BIN)/python -m benchmarks.relay $(if $(LITELLM),--litellm $(LITELLM))
+	@$(BIN)/python -m benchmarks.compare $(if $(NGINX),--nginx $(NGINX)) $(if $(LITELLM),--litellm $(LITELLM)) $(if $(PORTKEY),--portkey $(PORTKEY)) $(ARGS)
+
+soak: setup
+	@echo "soak: 100,000 requests, 2,000 aborted streams, and a store that takes nothing; a few minutes"
+	@$(BIN)/python -m benchmarks.soak $(ARGS)
 
 # Writes both lock files anew. No index address may stand in them.
 lock: setup
