@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import cast
@@ -97,11 +97,6 @@ class Line(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    @property
-    def chunks(self) -> int:
-        """How many chunks of the answer have come."""
-        return self._chunks
-
     def _reset(self) -> None:
         self._head = b""
         self._status = self._received = self._chunks = 0
@@ -142,13 +137,27 @@ async def closed(port: int, requests: Requests, seconds: float, connections: int
     Raises:
         LoadError: An answer was not 200, or not whole.
     """
+    until = time.perf_counter() + seconds
+    return await _busy(port, requests, connections, lambda _: time.perf_counter() < until)
+
+
+async def counted(port: int, requests: Requests, number: int, connections: int) -> Loaded:
+    """Send `number` requests, give or take one a connection, as `closed` does.
+
+    Raises:
+        LoadError: An answer was not 200, or not whole.
+    """
+    return await _busy(port, requests, connections, lambda done: done < number)
+
+
+async def _busy(port: int, requests: Requests, connections: int, more: Callable[[int], bool]) -> Loaded:
     seen: list[Seen] = []
     started, cpu = time.perf_counter(), time.process_time()
 
     async def keep_busy() -> None:
         async with line(port) as one:
             for request in requests.conversations():
-                if time.perf_counter() >= started + seconds:
+                if not more(len(seen)):
                     return
                 answer = await one.exchange(request)
                 if answer.status != 200 or not answer.whole:  # noqa: PLR2004 - OK
