@@ -1,1 +1,1 @@
-"""What the product costs, measured on the machine at hand. Nothing here runs in the test suite."""
+"""What the product costs, measured on the machine at hand. The test suite runs its parts, never a measurement."""

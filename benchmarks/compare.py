@@ -126,14 +126,7 @@ async def compare(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="tfgrpo-bench-") as folder, ExitStack() as stack:
         async with upstream.listening():
             place = Place(Path(folder), cores, upstream.port)
-            targets = [Target("direct", "", upstream.port, None)]
-            for name, start in PEERS.items():
-                program = getattr(options, name.lower())
-                if not program:
-                    tell(f"{name} is not measured. To install it: {INSTALL[name]}")
-                    continue
-                targets.append(stack.enter_context(start(place, program)))
-            targets.insert(1, stack.enter_context(ours(place)))
+            targets = _start(place, options, stack)
             variants = []
             if VARIANTS_CASE in [case.name for case in cases]:
                 variants = [stack.enter_context(start(place)) for start in (unrecorded, bypassed)]
@@ -147,6 +140,18 @@ async def compare(options: argparse.Namespace) -> int:
     if options.json:
         options.json.write_text(json.dumps({"about": about, **asdict(results)}, indent=1) + "\n")
     return 0
+
+
+def _start(place: Place, options: argparse.Namespace, stack: ExitStack) -> list[Target]:
+    """Start this proxy and every peer that is named; say of each other one how to install it."""
+    targets = [Target("direct", "", place.upstream, None), stack.enter_context(ours(place))]
+    for name, start in PEERS.items():
+        program = getattr(options, name.lower())
+        if program:
+            targets.append(stack.enter_context(start(place, program)))
+        else:
+            tell(f"{name} is not measured. To install it: {INSTALL[name]}")
+    return targets
 
 
 _NAMES: Final = tuple(case.name for case in CASES)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, Literal
 
 from benchmarks.results import Results
@@ -79,10 +80,10 @@ GOALS: Final[tuple[Goal, ...]] = (
 def derive(results: Results) -> None:
     """Add to each round what is a difference between two targets: added latency, and recording's share of the CPU."""
     for targets in results.rounds.values():
-        for rounds in targets.values():
-            for values, direct in zip(rounds, targets.get("direct", ()), strict=False):
-                for name in ("p50", "p99"):
-                    values[f"added_{name}"] = values[name] - direct[name]
+        pairs = chain.from_iterable(zip(rounds, targets.get("direct", ()), strict=False) for rounds in targets.values())
+        for values, direct in pairs:
+            values["added_p50"] = values["p50"] - direct["p50"]
+            values["added_p99"] = values["p99"] - direct["p99"]
     alone = results.rounds.get("1KB", {})
     for with_it, without in zip(alone.get(OURS, ()), alone.get(UNRECORDED, ()), strict=False):
         with_it["recording"] = 1 - without["cpu"] / with_it["cpu"]
