@@ -85,6 +85,10 @@ def _number(digits: int) -> Callable[[Middle | None], str]:
     return show
 
 
+def _plain(middle: Middle | None) -> str:
+    return "" if middle is None else f"{middle.value:,.2f}"
+
+
 def _share(middle: Middle | None) -> str:
     return "" if middle is None else f"{100 * middle.least:.0f} %"
 
@@ -93,15 +97,15 @@ _MEMORY: Final = ("idle", "after the run", "most")
 _BODIES: Final = (
     ("requests/s", "rate", _number(0)),
     ("CPU ms/request", "cpu", _number(3)),
-    ("p50 ms", "p50", _number(2)),
-    ("p99 ms", "p99", _number(2)),
+    ("p50 ms", "p50", _plain),
+    ("p99 ms", "p99", _plain),
     ("added p50 ms", "added_p50", _number(2)),
-    ("added p99 ms", "added_p99", _number(2)),
+    ("added p99 ms", "added_p99", _plain),
 )
 _STREAMS: Final = (
     ("chunks/s", "rate", _number(0)),
     ("CPU µs/chunk", "cpu", _number(1)),
     ("first chunk p50 ms", "p50", _number(2)),
-    ("first chunk p99 ms", "p99", _number(2)),
+    ("first chunk p99 ms", "p99", _plain),
     ("complete", "complete", _share),
 )

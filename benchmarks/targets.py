@@ -1,7 +1,7 @@
 """What is measured: the upstream itself, this proxy, and the programs it is compared with, each started as its own.
 
-Every program gets one worker on one core and is as fast as its documentation lets it be: no access log, connections
-to the upstream kept, no response buffering. One that is not installed is left out, and it is said how to install it.
+Every program gets one worker on one core. nginx is set up to be fast: no access log, connections to the upstream kept,
+nothing buffered; the others are as they come. One that is not installed is left out, and it is said how to install it.
 """
 
 from __future__ import annotations
