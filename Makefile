@@ -9,7 +9,8 @@ READY := .venv/.ready
 setup: $(READY)
 
 # The packages and their hashes come from the lock files alone; uv itself is taken from there too.
-$(READY): pyproject.toml requirements.lock requirements-dev.lock
+# Two versions of one package cannot share an environment: OpenAI's SDK 1.x lies in a folder of its own, for tests.
+$(READY): pyproject.toml requirements.lock requirements-dev.lock requirements-openai-1.lock
 	@echo "setup: creating .venv with $(PYTHON)"
 	@$(PYTHON) -c 'import sys; sys.exit("setup: Python 3.11 or newer is needed, this is " + sys.version.split()[0] + "; name one with: make setup PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -17,6 +18,8 @@ $(READY): pyproject.toml requirements.lock requirements-dev.lock
 	@sed -n '/^uv==/,/[^\\]$$/p' requirements-dev.lock > .venv/uv.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r .venv/uv.lock
 	@$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements-dev.lock
+	@rm -rf .venv/openai-1
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --target .venv/openai-1 --no-deps --require-hashes -r requirements-openai-1.lock
 	@echo "setup: installing tfgrpo-proxy and tfgrpo"
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -q proxy tfgrpo
@@ -50,11 +53,12 @@ soak: setup
 	@echo "soak: 100,000 requests, 2,000 aborted streams, and a store that takes nothing; a few minutes"
 	@$(BIN)/python -m benchmarks.soak $(ARGS)
 
-# Writes both lock files anew. No index address may stand in them.
+# Writes the lock files anew. No index address may stand in them.
 lock: setup
 	@echo "lock: resolving pyproject.toml"
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url pyproject.toml -o requirements.lock
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --group openai-1 -o requirements-openai-1.lock
 
 clean:
 	rm -rf .venv data .pytest_cache .mypy_cache .ruff_cache

@@ -109,7 +109,7 @@ def test_the_simulated_provider_knows_nothing_of_the_learner() -> None:
         assert rooms <= {"types", "errors", "simulation"}, path
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock", "requirements-openai-1.lock"])
 def test_a_lock_holds_hashes_and_no_address_and_no_compromised_release(lock: str) -> None:
     text = (ROOT / lock).read_text()
     assert "--hash=sha256:" in text

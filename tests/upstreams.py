@@ -114,6 +114,8 @@ class RawUpstream:
                 line, _ = self._listening.accept()
             except OSError:
                 return
+            # Each piece leaves at once, and is not held back until the last one was acknowledged.
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.connections += 1
             thread = threading.Thread(target=self._serve, args=(line, self.connections), daemon=True)
             self._threads.append(thread)
