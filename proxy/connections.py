@@ -17,6 +17,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from proxy.errors import ProxyError, envelope
+from proxy.writing import Together
 
 HEADER_BYTES: Final = 64 * 1024
 HEAD_SECONDS: Final = 60.0
@@ -51,6 +52,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Begin to serve, and to look now and then whether a request is still coming in."""
         super().connection_made(transport)
+        self.transport = Together(transport, self.loop)  # type: ignore[assignment] # all that is asked of one
         self.flow = _Flow(transport)
         self._looking = self.loop.call_later(self.head_seconds, self._look)
 
@@ -63,6 +65,10 @@ class Connection(HttpToolsProtocol):
         self.flow.end()
         if self.on_lost is not None:
             self.on_lost()
+        # What refers to each other in a ring waits for the collector, which comes seldom here.
+        if self.scope is not None:
+            self.scope.pop(LINE, None)  # type: ignore[typeddict-item] # a key of ours
+        self.cycle = None  # type: ignore[assignment] # as it began
 
     def eof_received(self) -> None:
         """Let go at once of a client that left: what waits to be written would keep the connection open."""

@@ -65,7 +65,8 @@ class Line(asyncio.Protocol):
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._parser = httptools.HttpResponseParser(self)
+        # It refers back to this line, so it goes when the connection goes: the collector comes seldom here.
+        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         # What servers in the field get wrong and every client takes: as aiohttp has it.
         self._parser.set_dangerous_leniencies(
             lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
@@ -181,7 +182,8 @@ class Line(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take what came."""
-        if not self._busy or self._ended:
+        parser = self._parser
+        if parser is None or not self._busy or self._ended:
             # Nobody asked: whatever it is, it must not become the answer to the next request.
             self._keep = False
             self._fail(ConnectionAbortedError())
@@ -190,7 +192,7 @@ class Line(asyncio.Protocol):
         if not self._has_head:
             self._head_bytes += len(data)
         try:
-            self._parser.feed_data(data)
+            parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._fail(error)
             return
@@ -209,7 +211,7 @@ class Line(asyncio.Protocol):
             self._ended = True
         elif self._failure is None:
             self._failure = exc or EOFError()
-        self._transport = None
+        self._transport = self._parser = None
         self._deadline = _NEVER
         self._wake()
         self._on_lost(self)
@@ -229,6 +231,7 @@ class Line(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         """The head is there."""
+        assert self._parser is not None
         status = self._parser.get_status_code()
         if status < _FIRST_STATUS:
             return
@@ -248,7 +251,7 @@ class Line(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """The answer is whole."""
-        if self._has_head:
+        if self._has_head and self._parser is not None:
             self._keep = self._parser.should_keep_alive()
             self._ended = True
             self._deadline = _NEVER

@@ -6,7 +6,7 @@ It holds what was put in and evicts what was not asked for the longest. It knows
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tfgrpo.types import Assignment
@@ -31,35 +31,37 @@ class LinkCache:
     def __init__(self, size: int = 50_000) -> None:
         self._most = size
         self._size = 0
-        self._nodes: OrderedDict[str, dict[str, Node]] = OrderedDict()
+        # Tuples: nearly all keys have one node, and a list or a dictionary around it weighs more than itself.
+        self._nodes: OrderedDict[str, tuple[Node, ...]] = OrderedDict()
 
     def __len__(self) -> int:
         return self._size
 
-    def find(self, key: str) -> Collection[Node]:
+    def find(self, key: str) -> Sequence[Node]:
         """Return the nodes under a key, the oldest first."""
         nodes = self._nodes.get(key)
         if nodes is None:
             return ()
         self._nodes.move_to_end(key)
-        return nodes.values()
+        return nodes
 
     def add(self, key: str, node: Node) -> None:
         """Put a node under a key beside those that stand there; the same exchange stands there once."""
-        nodes = self._nodes.setdefault(key, {})
-        if node.exchange in nodes:
+        nodes = self._nodes.get(key, ())
+        if nodes and any(known.exchange == node.exchange for known in nodes):
             return
         if len(nodes) >= MOST_OF_ONE_KEY:
-            del nodes[next((known.exchange for known in nodes.values() if known.taken), next(iter(nodes)))]
+            out = next((place for place, known in enumerate(nodes) if known.taken), 0)
+            nodes = nodes[:out] + nodes[out + 1 :]
             self._size -= 1
-        nodes[node.exchange] = node
+        self._nodes[key] = (*nodes, node)
         self._size += 1
         self._shrink(key)
 
     def replace(self, key: str, node: Node) -> None:
         """Put a node under a key instead of all that stand there."""
         self._size += 1 - len(self._nodes.get(key, ()))
-        self._nodes[key] = {node.exchange: node}
+        self._nodes[key] = (node,)
         self._shrink(key)
 
     def _shrink(self, key: str) -> None:

@@ -11,6 +11,7 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
@@ -34,13 +35,25 @@ _NO_BODY_SAID: Final = frozenset({"GET", "HEAD", "DELETE", "OPTIONS", "TRACE"})
 
 @dataclass(slots=True)
 class _Origin:
-    """A server. `free` are its connections that wait for a request, the last used at the end."""
+    """A server. `lines` are its connections, `free` those of them that wait for a request, the last used at the end."""
 
     host: str
     port: int
     tls: bool
     named: bytes
+    lines: set[Line] = field(default_factory=set)
     free: deque[Line] = field(default_factory=deque)
+
+    def take_back(self, line: Line) -> None:
+        """Keep a connection that may carry another request."""
+        line.free_since = asyncio.get_running_loop().time()
+        self.free.append(line)
+
+    def forget(self, line: Line) -> None:
+        """Keep no connection that is no more."""
+        self.lines.discard(line)
+        with suppress(ValueError):
+            self.free.remove(line)
 
 
 class Pool:
@@ -51,7 +64,6 @@ class Pool:
         self._trust = trust
         self._context: ssl.SSLContext | None = None
         self._origins: dict[str, _Origin] = {}
-        self._lines: set[Line] = set()
         self._loop = asyncio.get_running_loop()
         waits = (timeouts.first_byte, timeouts.idle)
         self._every = min(_LOOK_SECONDS, min(waits) / 4)
@@ -76,7 +88,7 @@ class Pool:
     def close(self) -> None:
         """Close every connection."""
         self._looking.cancel()
-        for line in list(self._lines):
+        for line in [line for origin in self._origins.values() for line in origin.lines]:
             line.abort()
 
     def _origin(self, base: str) -> _Origin:
@@ -98,34 +110,27 @@ class Pool:
         return None
 
     async def _connect(self, origin: _Origin) -> Line:
-        def free(line: Line) -> None:
-            line.free_since = self._loop.time()
-            origin.free.append(line)
-
-        def lost(line: Line) -> None:
-            self._lines.discard(line)
-            if line in origin.free:
-                origin.free.remove(line)
-
         try:
             async with asyncio.timeout(self._timeouts.connect):
                 found = await self._loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
                 connected = await start_connection(
                     found, happy_eyeballs_delay=_SECOND_ADDRESS, interleave=1, loop=self._loop
                 )
-                line = await self._begun(connected, origin, lambda: Line(free, lost))
+                line = await self._begun(connected, origin)
         except TimeoutError as error:
             raise Unreachable("it could not be connected to in time", timed_out=True) from error
         except (OSError, ValueError) as error:
             raise Unreachable(reason(error), timed_out=False) from error
-        self._lines.add(line)
+        origin.lines.add(line)
         return line
 
-    async def _begun(self, connected: socket.socket, origin: _Origin, made: Callable[[], Line]) -> Line:
+    async def _begun(self, connected: socket.socket, origin: _Origin) -> Line:
         """Return the line that speaks over a socket, after the TLS handshake where there is one."""
         tls, named = (self._tls(), origin.host) if origin.tls else (None, None)
         try:
-            _, line = await self._loop.create_connection(made, sock=connected, ssl=tls, server_hostname=named)
+            _, line = await self._loop.create_connection(
+                lambda: Line(origin.take_back, origin.forget), sock=connected, ssl=tls, server_hostname=named
+            )
         except BaseException:
             connected.close()
             raise
@@ -139,9 +144,9 @@ class Pool:
     def _look(self) -> None:
         """End what has waited for too long, and connections that nobody wanted for a while."""
         now = self._loop.time()
-        for line in list(self._lines):
-            line.expire(now)
         for origin in self._origins.values():
+            for line in list(origin.lines):
+                line.expire(now)
             # The last used stands at the end.
             while origin.free and now - origin.free[0].free_since >= KEEP_ALIVE:
                 origin.free.popleft().abort()
