@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -130,7 +131,7 @@ def insert_new(connection: Connection, table: Table, columns: Sequence[str], row
     """
     for start in range(0, len(rows), ROWS):
         some = rows[start : start + ROWS]
-        values = tuple(value for row in some for value in row)
+        values = tuple(chain.from_iterable(some))
         connection.exec_driver_sql(_insert(table, tuple(columns), len(some), connection.dialect), values)
 
 

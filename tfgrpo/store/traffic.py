@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
-import msgspec.structs
 import zstandard
+from msgspec.structs import astuple, fields
 from sqlalchemy import Connection, Row, Select, and_, bindparam, func, select, update
 
 from tfgrpo.store import schema
@@ -22,14 +21,11 @@ LEVEL = 3
 CHUNK = 500
 """How many ids one statement names; SQLite's limit of variables is far above it."""
 
-_EXCHANGE = tuple(field.name for field in msgspec.structs.fields(Exchange))
-_ASSIGNMENT = tuple(field.name for field in msgspec.structs.fields(Assignment))
-_LINK = tuple(field.name for field in msgspec.structs.fields(Link))
+_EXCHANGE = tuple(field.name for field in fields(Exchange))
+_ASSIGNMENT = tuple(field.name for field in fields(Assignment))
+_LINK = tuple(field.name for field in fields(Link))
 _BODIES = tuple(column.name for column in schema.bodies.columns)
 
-_exchange_row = attrgetter(*_EXCHANGE)
-_assignment_row = attrgetter(*_ASSIGNMENT)
-_link_row = attrgetter(*_LINK)
 
 # Made once: it is asked on the live path, where making it costs twice as much as its answer.
 _FIND_LINKS = (
@@ -102,9 +98,9 @@ class Traffic:
     def add(self, batch: Batch) -> None:
         """Record the batch in one transaction."""
         inserts = (
-            (schema.trajectories, _ASSIGNMENT, [_assignment_row(one) for one in batch.assignments]),
-            (schema.links, _LINK, [_link_row(one) for one in batch.links]),
-            (schema.exchanges, _EXCHANGE, [_exchange_row(exchange) for exchange, _ in batch.exchanges]),
+            (schema.trajectories, _ASSIGNMENT, [astuple(one) for one in batch.assignments]),
+            (schema.links, _LINK, [astuple(one) for one in batch.links]),
+            (schema.exchanges, _EXCHANGE, [astuple(exchange) for exchange, _ in batch.exchanges]),
             (schema.bodies, _BODIES, _body_rows(batch.exchanges)),
         )
 
