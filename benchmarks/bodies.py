@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
 MARK: Final = b"~"
 """Stands once in each chunk of a stream and nowhere else, so that chunks can be counted however bytes are cut."""
@@ -21,15 +21,17 @@ _TALK: Final = (
 _SMALLEST_MESSAGE: Final = 480
 _MOST_MESSAGES: Final = 64
 _MOST_TURNS: Final = 16
+_TURN: Final = 4096
 _PLACE: Final = b"order 00000000"
 _SAID: Final = "word " * 150
 
 
 class Requests:
-    """Whole HTTP requests for a chat completion with a body of about `size` bytes, in as many messages as agents send.
+    """Whole HTTP requests for a chat completion with a body of about `size` bytes.
 
-    One of 1 KB is a task of its own. Larger ones are turns of conversations, each with the last answer and one more
-    question at its end. `key`: the credential; `headers`: lines that a target needs beside it.
+    One of 1 KB is a task of its own. Larger ones are turns of conversations that grow as an agent's do: each has the
+    answer to the one before, and what tools and a person said since, in messages of half a kilobyte and more. `key`:
+    the credential; `headers`: lines that a target needs beside it.
     """
 
     def __init__(self, size: int, *, key: str, headers: tuple[str, ...] = (), stream: bool = False) -> None:
@@ -62,17 +64,24 @@ def _split(fixed: list[str], body: bytes) -> tuple[bytes, bytes]:
 
 def _conversation(size: int, *, stream: bool) -> list[bytes]:
     """Return the bodies of a conversation's turns, `size` bytes on average."""
-    turn = [{"role": "assistant", "content": _SAID}, {"role": "user", "content": "And what happened before that?"}]
-    turns = max(1, min(_MOST_TURNS, size // (4 * len(_encoded(turn)))))
-    first = size - turns // 2 * len(_encoded(turn))
+    turns = max(1, min(_MOST_TURNS, size // _TURN))
     each = max(_SMALLEST_MESSAGE, size // _MOST_MESSAGES)
-    text = _TALK * (each // len(_TALK) + 1)
+    asked: dict[str, Any] = {
+        "model": "bench",
+        "messages": [],
+        "temperature": 0.2,
+        **({"stream": True} if stream else {}),
+    }
     messages = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": f"About {_PLACE.decode()}: "}]
-    fields = {"model": "bench", "messages": messages, "temperature": 0.2, **({"stream": True} if stream else {})}
-    while first - len(_encoded(fields)) > 3 * each:
-        messages += [{"role": role, "content": text[:each]} for role in ("assistant", "user")]
-    messages[-1]["content"] += "x" * max(0, first - len(_encoded(fields)))
-    return [_encoded({**fields, "messages": messages + number * turn}) for number in range(turns)]
+    bodies = []
+    for number in range(turns):
+        # Half the size at first and half as much again at the end: `size` on average.
+        goal = size if turns == 1 else size // 2 + number * size // (turns - 1)
+        messages += [{"role": "assistant", "content": _SAID}] if number else []
+        while (missing := goal - len(_encoded({**asked, "messages": messages}))) > _SMALLEST_MESSAGE // 4:
+            messages += [{"role": "user", "content": (_TALK * (each // len(_TALK) + 1))[: min(each, missing)]}]
+        bodies.append(_encoded({**asked, "messages": messages}))
+    return bodies
 
 
 def _encoded(value: object) -> bytes:

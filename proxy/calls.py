@@ -14,7 +14,7 @@ from proxy.routing import Route
 from tfgrpo.dialects import Dialect
 from tfgrpo.types import EMPTY_VERSION, Arm, Request
 
-LARGE: Final = 256 * 1024
+LARGE: Final = 1024 * 1024
 """Bodies above this many bytes are read in a thread: it would hold up every other request for milliseconds."""
 
 _P = ParamSpec("_P")

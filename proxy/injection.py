@@ -81,13 +81,13 @@ def replace_model(body: bytes, model: str) -> bytes | None:
 
 
 def _in_chat(body: bytes) -> Spot | str:
-    messages = splice.top(body, b"messages")
+    echo = own_text.may_echo(body)
+    messages = splice.top(body, b"messages", plain=not echo)
     if messages is None or not splice.is_array(body, messages):
         return "the body has no array of messages"
     first = next(splice.elements(body, messages), None)
     if first is None or not splice.is_object(body, first):
         return "the body has no first message"
-    echo = own_text.may_echo(body)
     echoes = _echoes(body, messages) if echo else ()
     head = dict(splice.members(body, first))
     if not _is_system(body, head):
@@ -141,12 +141,13 @@ def _in_messages(body: bytes) -> Spot | str:
 
 def _in_member(body: bytes, name: bytes, *, arrays: bool) -> Spot | str:
     """Find the place behind the text of a member of the body; one that is null or absent is made."""
-    value = splice.top(body, name) if splice.mentions(body, name) else None
+    echo = own_text.may_echo(body)
+    value = splice.top(body, name, plain=not echo) if splice.mentions(body, name) else None
     if value is None:
         return _new_member(body, name)
     if splice.is_null(body, value):
         return Spot(body, (), ((value, splice.end(body, value)),), b'"', b'"')
-    text = own_text.find(body, value, echo=own_text.may_echo(body))
+    text = own_text.find(body, value, echo=echo)
     if text is None or (text.is_array and not arrays):
         return f"the member {name.decode()!r} is no text to add to"
     return _after(body, text, text.echoes)

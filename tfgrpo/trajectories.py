@@ -13,13 +13,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 from msgspec import structs
 
 from tfgrpo import library
 from tfgrpo.types import Label, Message, Request, Response
+
+if TYPE_CHECKING:
+    from _hashlib import HASH
 
 EPSILON = 1e-9
 """A group contrasts when its rewards lie further apart than this."""
@@ -92,7 +95,7 @@ class Chain(msgspec.Struct, frozen=True):
     """The hashes of a conversation: at each answer of it, in order, and the state at its end."""
 
     answers: tuple[str, ...]
-    end: hashlib.blake2b
+    end: HASH
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ def chain(within: str, request: Request, ignore: Patterns = ()) -> Chain:
         if message.role not in SYSTEM_ROLES or library.strip(message.text).strip():
             state.update(_encoded(message, ignore))
         if message.role == "assistant":
-            answers.append(state.hexdigest())
+            answers.append(_hex(state))
     return Chain(tuple(answers), state)
 
 
@@ -155,7 +158,7 @@ def answer_keys(within: str, said: Chain, response: Response) -> tuple[str, ...]
         keys += [_key(within, "tool", call.id) for call in choice.message.tool_calls if call.id]
         state = said.end.copy()
         state.update(_normal("assistant", choice.message, choice.message.text))
-        keys.append(state.hexdigest())
+        keys.append(_hex(state))
     return tuple(dict.fromkeys(keys))
 
 
@@ -189,7 +192,7 @@ def group_key(
             state.update(_normal(message.role, message, _blanked(message.text, ignore)))
         elif system and library.strip(message.text):
             state.update(_encoded(message, ignore))
-    return state.hexdigest()
+    return _hex(state)
 
 
 def opening(turns: Sequence[Turn]) -> tuple[Message, ...]:
@@ -293,8 +296,9 @@ def _blanked(text: str, ignore: Patterns) -> str:
 _remembered = lru_cache(maxsize=256)(_blanked)
 
 
-def _seed(kind: str, text: str) -> hashlib.blake2b:
-    return hashlib.blake2b(f"{kind}\0{text}\0".encode("utf-8", "surrogatepass"), digest_size=16)
+def _seed(kind: str, text: str) -> HASH:
+    # On large texts twice as fast as BLAKE2b, for the processor knows it.
+    return hashlib.sha256(f"{kind}\0{text}\0".encode("utf-8", "surrogatepass"))
 
 
 def _encoded(message: Message, ignore: Patterns = ()) -> bytes:
@@ -314,7 +318,11 @@ def _normal(role: str, message: Message, text: str) -> bytes:
     return said.encode("utf-8", "surrogatepass") + b"\xff"
 
 
+def _hex(state: HASH) -> str:
+    return state.hexdigest()[:32]
+
+
 def _key(within: str, kind: str, value: str) -> str:
     state = _seed(kind, within)
     state.update(value.encode("utf-8", "surrogatepass"))
-    return state.hexdigest()
+    return _hex(state)
