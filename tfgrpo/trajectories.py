@@ -124,12 +124,17 @@ def chain(within: str, request: Request, ignore: Patterns = ()) -> Chain:
     """
     state = _seed("chain", within)
     answers: list[str] = []
+    # Many by one call: each call with more than 2 KB lets go of the interpreter, and may wait to get it back.
+    said: list[bytes] = []
     for message in request.messages:
         # A client may send our block back where it has no system text of its own.
         if message.role not in SYSTEM_ROLES or library.strip(message.text).strip():
-            state.update(_encoded(message, ignore))
+            said.append(_encoded(message, ignore))
         if message.role == "assistant":
+            state.update(b"".join(said))
+            said.clear()
             answers.append(_hex(state))
+    state.update(b"".join(said))
     return Chain(tuple(answers), state)
 
 
