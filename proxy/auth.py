@@ -54,9 +54,9 @@ class Keys:
         }
         self._admin_keys = tuple(self._hash_text(key) for key in settings.server.admin_keys)
 
-    def identify(self, headers: Headers) -> Identity:
+    def identify(self, fields: Mapping[bytes, bytes]) -> Identity:
         """The app of a request; ProxyError 401 when apps are configured and none has the key shown."""
-        key = shown_key(dict(headers))
+        key = shown_key(fields)
         credential = self.hashed(key)
         if not self._has_apps:
             return Identity(DEFAULT_APP, credential)
@@ -108,7 +108,7 @@ class Keys:
                 return Identity(app, shown)
         if self._shows_admin_key(fields):
             return Identity(DEFAULT_APP, shown)
-        return self.identify(fields.items())
+        return self.identify(fields)
 
     def hashed(self, key: bytes) -> str:
         """The keyed hash under which a credential is kept; empty for none."""

@@ -22,6 +22,7 @@ Send = Callable[[Message], Awaitable[None]]
 class Line(Protocol):
     """A client's connection: it calls `on_lost` when it ends."""
 
+    loop: asyncio.AbstractEventLoop
     lost: bool
     on_lost: Callable[[], None] | None
 
@@ -41,7 +42,8 @@ class Client:
         self._receive = receive
         self._send = send
         self._line = line
-        self._task = asyncio.current_task()
+        # Asking which loop runs is a system call; the connection knows.
+        self._task = asyncio.current_task(line.loop if line is not None else None)
         self._stopped: type[Gone | Expired] | None = None
         self.answered = False
         """Whether a status was sent: from then on there is no other answer."""

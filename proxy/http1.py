@@ -169,6 +169,7 @@ class Line(asyncio.Protocol):
         self._busy = False
         self._deadline = _NEVER
         if self.read_to_end and self._keep and self.usable and not self._unsent_bytes():
+            self.free_since = self._loop.time()
             self._on_free(self)
         else:
             self.abort()

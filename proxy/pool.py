@@ -44,11 +44,6 @@ class _Origin:
     lines: set[Line] = field(default_factory=set)
     free: deque[Line] = field(default_factory=deque)
 
-    def take_back(self, line: Line) -> None:
-        """Keep a connection that may carry another request."""
-        line.free_since = asyncio.get_running_loop().time()
-        self.free.append(line)
-
     def forget(self, line: Line) -> None:
         """Keep no connection that is no more."""
         self.lines.discard(line)
@@ -129,7 +124,7 @@ class Pool:
         tls, named = (self._tls(), origin.host) if origin.tls else (None, None)
         try:
             _, line = await self._loop.create_connection(
-                lambda: Line(origin.take_back, origin.forget), sock=connected, ssl=tls, server_hostname=named
+                lambda: Line(origin.free.append, origin.forget), sock=connected, ssl=tls, server_hostname=named
             )
         except BaseException:
             connected.close()

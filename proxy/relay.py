@@ -113,15 +113,15 @@ class Relay:
             )
         if scope["method"] == "CONNECT":
             raise ProxyError(405, "CONNECT is not relayed", code="method_not_allowed")
-        if any(name == b"upgrade" and value.lower() == b"websocket" for name, value in scope["headers"]):
-            raise REFUSED
 
     def _arrival(self, scope: Scope, address: Address) -> _Arrival:
         headers: RawHeaders = scope["headers"]
-        identity = self._keys.identify(headers)
         path = scope["raw_path"].decode("latin-1")
         query = scope["query_string"].decode("latin-1")
         fields = dict(headers)
+        if b"upgrade" in fields and (b"upgrade", b"websocket") in [(name, value.lower()) for name, value in headers]:
+            raise REFUSED
+        identity = self._keys.identify(fields)
         if b"transfer-encoding" in fields:
             _check_coding(headers)
         return _Arrival(

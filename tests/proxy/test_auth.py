@@ -30,7 +30,7 @@ def scope(host: str = "127.0.0.1:8000", peer: str = "127.0.0.1", **headers: str)
 
 
 def test_without_apps_everyone_is_the_default_app_with_a_hashed_credential() -> None:
-    identity = keys().identify(bearer("sk-CANARY"))
+    identity = keys().identify(dict(bearer("sk-CANARY")))
     assert identity.app == "default"
     assert identity.credential
     assert "CANARY" not in repr(identity)
@@ -38,23 +38,23 @@ def test_without_apps_everyone_is_the_default_app_with_a_hashed_credential() -> 
 
 @pytest.mark.parametrize("header", [b"authorization", b"x-api-key", b"api-key"])
 def test_a_key_is_found_wherever_a_client_shows_it(header: bytes) -> None:
-    assert keys(apps=APPS).identify([(header, b"sk-desk")]).app == "desk"
+    assert keys(apps=APPS).identify({header: b"sk-desk"}).app == "desk"
 
 
 def test_two_keys_with_a_long_common_prefix_are_two() -> None:
-    apps = [keys(apps=APPS).identify(bearer(f"sk-shop-000000000000000000000{k}")).app for k in (1, 2)]
+    apps = [keys(apps=APPS).identify(dict(bearer(f"sk-shop-000000000000000000000{k}"))).app for k in (1, 2)]
     assert apps == ["shop", "desk"]
 
 
 @pytest.mark.parametrize("key", ["", "sk-other", "sk-des", "sk-desk2", "' OR 1=1 --", "\x00", "x" * 10_000, "übung"])
 def test_an_unknown_key_is_a_401(key: str) -> None:
     with pytest.raises(ProxyError) as caught:
-        keys(apps=APPS).identify(bearer(key))
+        keys(apps=APPS).identify(dict(bearer(key)))
     assert caught.value.status == 401
 
 
 def test_an_unknown_key_may_pass_through_where_that_is_configured() -> None:
-    identity = keys(apps=APPS, server={"pass_through": True}).identify(bearer("sk-other"))
+    identity = keys(apps=APPS, server={"pass_through": True}).identify(dict(bearer("sk-other")))
     assert (identity.app, identity.known) == ("default", False)
 
 
@@ -117,7 +117,7 @@ def test_an_apps_keys_its_feedback_key_and_the_admin_key_may_label(key: str, may
 
 def test_in_the_default_app_the_credential_that_made_an_exchange_may_label_it() -> None:
     all_keys = keys()
-    made = all_keys.identify(bearer("sk-1")).credential
+    made = all_keys.identify(dict(bearer("sk-1"))).credential
     may = [all_keys.may_label(bearer(key), app="default", credential=made) for key in ("sk-1", "sk-2")]
     assert may == [True, False]
 
@@ -126,12 +126,14 @@ def test_a_feedback_key_labels_for_its_app_and_opens_nothing_else() -> None:
     all_keys = keys(apps=APPS)
     assert all_keys.labels_for(bearer("fb-shop")) == Identity("shop", all_keys.hashed(b"fb-shop"))
     with pytest.raises(ProxyError):
-        all_keys.identify(bearer("fb-shop"))
+        all_keys.identify(dict(bearer("fb-shop")))
 
 
 def test_both_keys_of_an_app_are_valid_at_once() -> None:
     all_keys = keys(apps=APPS)
-    assert [all_keys.identify(bearer(key)).app for key in ("sk-shop-0000000000000000000002", "sk-desk")] == ["desk"] * 2
+    assert [all_keys.identify(dict(bearer(key))).app for key in ("sk-shop-0000000000000000000002", "sk-desk")] == [
+        "desk"
+    ] * 2
 
 
 def test_no_key_is_kept_as_it_is() -> None:
@@ -143,11 +145,11 @@ def test_a_key_may_stand_in_the_configuration_as_its_hash() -> None:
     hashed = f"sha256:{hashlib.sha256(b'sk-secret').hexdigest()}"
     all_keys = keys(apps=[{"name": "shop", "keys": [hashed, "sk-other"]}])
     for _ in range(2):
-        assert all_keys.identify(bearer("sk-secret")).app == "shop"
+        assert all_keys.identify(dict(bearer("sk-secret"))).app == "shop"
     assert all_keys.may_label(bearer("sk-secret"), app="shop", credential="any")
     for key in (hashed, hashed.removeprefix("sha256:"), "", "sk-secre"):
         with pytest.raises(ProxyError):
-            all_keys.identify(bearer(key))
+            all_keys.identify(dict(bearer(key)))
 
 
 def test_a_hashed_key_may_label_before_it_was_used() -> None:

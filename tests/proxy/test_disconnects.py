@@ -7,7 +7,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -140,6 +140,7 @@ def test_while_the_client_takes_nothing(start_proxy: StartProxy, path: str, how:
 class Line:
     """A connection that a test ends by hand."""
 
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     lost: bool = False
     on_lost: Callable[[], None] | None = None
 
