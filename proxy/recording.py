@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import msgspec
 from msgspec.structs import replace
 
+from proxy.memory import give_back
 from tfgrpo.errors import StoreError
 from tfgrpo.store import Batch, Store
 from tfgrpo.types import Assignment, Bodies, Exchange, Link
@@ -85,7 +86,7 @@ class Recorder:
         self._due = float("inf")
         self._written = self._dropped = self._logged_drops = 0
         self._logged_at = float("-inf")
-        self._failing = False
+        self._failing = self._swollen = False
         self._give_up_at: float | None = None
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
 
@@ -181,6 +182,10 @@ class Recorder:
         while (batch := self._next()) is not None:
             if not self._write(batch):
                 return
+            if self._swollen and not self._records:
+                # Megabytes that waited for the store are free again, and would stay with this process.
+                self._swollen = False
+                give_back()
 
     def _next(self) -> Batch | None:
         """Wait until something is due and return it; None when stopping and nothing is left or no time is."""
@@ -190,6 +195,7 @@ class Recorder:
                     self._changed.wait(min(left, threading.TIMEOUT_MAX))
                 if self._give_up_at is not None and time.monotonic() >= self._give_up_at:
                     return None
+                self._swollen |= self._size > self._queue_bytes // 4
                 links = [self._links.popleft() for _ in range(min(len(self._links), BATCH_LINKS))]
                 self._writing = tuple(self._take_records())
                 more = bool(self._links or self._records)
