@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+
 
 def give_back() -> None:
     """Ask the C library for what it keeps; one that cannot (only glibc can) is left alone."""
-    import ctypes  # noqa: PLC0415 - loaded where it is of use, which is seldom
-
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
