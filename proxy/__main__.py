@@ -17,7 +17,7 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from proxy.app import CONFIG_VARIABLE
-from proxy.routing import Router
+from proxy.routing import Router, Upstream
 from proxy.scheduler import parse
 from proxy.server import bind, configured
 from proxy.settings import Settings, load, shown, without_password
@@ -90,7 +90,7 @@ def _serve(settings: Settings, router: Router) -> int:
     sys.stdout.write(
         f"tfgrpo-proxy listens on http://{settings.server.host}:{port}/v1 with {settings.server.workers} worker(s)\n"
         f"  store      {without_password(settings.store.url)}\n"
-        f"  upstreams  {', '.join(f'{one.name} ({host_of(one.base_url)})' for one in router.upstreams)}\n"
+        f"  upstreams  {', '.join(f'{one.name} ({_whereabouts(one)})' for one in router.upstreams)}\n"
     )
     sys.stdout.flush()
     config = configured("proxy.app:create", settings.server, factory=True)
@@ -107,6 +107,11 @@ def _warn(settings: Settings) -> None:
     for number, entry in enumerate(settings.model_list):
         for name in entry.litellm_params.without_effect:
             sys.stderr.write(f"model_list.{number}.litellm_params.{name} has no effect here\n")
+
+
+def _whereabouts(upstream: Upstream) -> str:
+    way = upstream.translated
+    return host_of(upstream.base_url) if way is None else f"{way.provider}, through litellm"
 
 
 def _fail(message: str) -> int:

@@ -44,6 +44,7 @@ from proxy.health import PATHS, Health
 from proxy.label_targets import Targets
 from proxy.label_writer import LabelWriter
 from proxy.linking import Linker
+from proxy.litellm_upstream import LitellmUpstream
 from proxy.placing import Placing
 from proxy.recording import Recorder
 from proxy.relay import Limits, Relay
@@ -116,6 +117,7 @@ class Parts:
         secret = store.secret()
         self._store = store
         self._upstream = HttpUpstream(settings)
+        self._litellm = LitellmUpstream(settings)
         self._deployments = Deployments(store, peers=settings.server.workers > 1)
         self._recorder = Recorder(
             store,
@@ -143,6 +145,7 @@ class Parts:
             ids=ids,
             placing=Placing(self._deployments, self._linker, self._books, bypass=settings.server.bypass),
             upstream=self._upstream,
+            litellm=self._litellm,
             books=self._books,
             lender=self._recorder,
             limits=Limits(
@@ -164,6 +167,9 @@ class Parts:
 
     async def start(self) -> None:
         """Start what runs beside requests."""
+        translated = [one.translated.provider for one in self._router.upstreams if one.translated is not None]
+        if translated:
+            await self._litellm.load(translated)
         self._recorder.start()
         self._labels.start()
         await self._deployments.start()
@@ -180,6 +186,7 @@ class Parts:
         await asyncio.to_thread(self._recorder.stop)
         self._linker.close()
         await self._upstream.close()
+        await self._litellm.close()
         self._store.close()
 
     async def dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:

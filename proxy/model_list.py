@@ -1,14 +1,23 @@
 """LiteLLM's `model_list`, understood as it is: which name a client uses, and which model of which endpoint it means.
 
-An entry is taken or refused at the start, with the reason; no request ever finds out. Only endpoints that speak the
-OpenAI API are reached from here.
+An entry is taken or refused at the start, with the reason; no request ever finds out. An entry of a provider that does
+not speak the OpenAI API is one for `litellm_upstream`; which parameters that may be given is said here.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, SecretStr, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 
 from tfgrpo.configuration import checked_url
 
@@ -28,6 +37,16 @@ _OTHER_PROVIDERS: Final = frozenset(
 )
 """Provider prefixes that LiteLLM reaches through an API or an address of their own."""
 
+_NEVER_PARAMETERS: Final = frozenset(
+    """
+    api_base api_key base_url cache callbacks context_window_fallback_dict custom_llm_provider drop_params
+    additional_drop_params allowed_openai_params caching failure_callback fallbacks input messages mock_response
+    mock_timeout mock_tool_calls model model_list modify_params num_retries prompt retry_policy retry_strategy stream
+    stream_options success_callback system timeout logger_fn litellm_system_prompt prompt_id guardrails
+    """.split()  # noqa: SIM905 - as above
+)
+"""What litellm obeys and the proxy decides, or must not be: each has a setting of its own, or breaks a promise."""
+
 _NOT_ACTED_ON: Final = frozenset(
     {"rpm", "tpm", "weight", "order", "tags", "timeout", "stream_timeout", "max_retries", "max_parallel_requests"}
     | {"input_cost_per_token", "output_cost_per_token"}
@@ -35,16 +54,41 @@ _NOT_ACTED_ON: Final = frozenset(
 """Parameters that never change what is sent: accepted, so that a LiteLLM file works, and reported as without effect."""
 
 
+def _hidden(value: Any) -> Any:
+    """Take any text for a secret: which parameters of a provider are keys is the provider's business."""
+    return SecretStr(value) if isinstance(value, str) else value
+
+
+def _passable(value: dict[str, Any]) -> dict[str, Any]:
+    for name, one in value.items():
+        if name in _NEVER_PARAMETERS:
+            raise ValueError(f"{name} is not supported as a parameter of litellm: it would change requests; remove it")
+        if not isinstance(one, SecretStr | bool | int | float):
+            raise ValueError(f"{name} must be a text, a number, true or false")  # noqa: TRY004 - what pydantic reads
+    return value
+
+
+Parameters: TypeAlias = Annotated[
+    dict[str, Annotated[Any, BeforeValidator(_hidden)]], AfterValidator(_passable), Field(default_factory=dict)
+]
+"""What a provider needs beside an address and a key (`api_version`, `aws_region_name`, ...): texts are secrets."""
+
+Credentials: TypeAlias = Literal["client", "environment"]
+"""Who pays where there is no `api_key`: the client's own key, or what litellm finds in parameters and environment."""
+
+
 class LitellmParams(BaseModel):
     """How a model is reached."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, Annotated[Any, BeforeValidator(_hidden)]]
 
     model: str
     api_base: str | None = None
     base_url: str | None = None
     api_key: SecretStr | None = None
     custom_llm_provider: str | None = None
+    credentials: Credentials = "client"
 
     @field_validator("api_base", "base_url")
     @classmethod
@@ -52,42 +96,54 @@ class LitellmParams(BaseModel):
         return None if value is None else checked_url(value)
 
     @model_validator(mode="after")
-    def _is_openai_like(self) -> LitellmParams:
-        if self.api_base is None and self.base_url is None and self._provider() != "openai":
+    def _can_be_reached(self) -> LitellmParams:
+        if self.litellm_provider is not None:
+            _passable(self.params)
+            return self
+        if self.api_base is None and self.base_url is None and not self._is_openai():
             raise ValueError(f"{self.model!r} needs an `api_base`: the address of an OpenAI-compatible endpoint")
-        if self._provider() in _OTHER_PROVIDERS:
-            raise ValueError(
-                f"provider {self._provider()!r} is not reached by this version; name an OpenAI-compatible endpoint "
-                "with `api_base` and write the model as `openai/NAME`"
-            )
-        unknown = sorted(set(self.model_extra or ()) - _NOT_ACTED_ON)
-        if unknown:
-            raise ValueError(f"{unknown[0]} is not supported in litellm_params: it would change requests; remove it")
+        if self.credentials != "client":
+            raise ValueError("credentials is for providers that litellm reaches; give an `api_key`")
+        if self.params:
+            name = min(self.params)
+            raise ValueError(f"{name} is not supported in litellm_params: it would change requests; remove it")
         return self
+
+    @property
+    def litellm_provider(self) -> str | None:
+        """The provider that litellm translates for; None: the endpoint speaks the OpenAI API and is relayed to."""
+        if self.custom_llm_provider is not None:
+            return None if self.custom_llm_provider in _OPENAI_LIKE else self.custom_llm_provider
+        prefix, slash, _ = self.model.partition("/")
+        return prefix if slash and prefix in _OTHER_PROVIDERS else None
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """What else the provider needs."""
+        return {name: value for name, value in (self.model_extra or {}).items() if name not in _NOT_ACTED_ON}
 
     @property
     def target(self) -> str:
         """The model's name as the endpoint knows it; it may hold the `*` of a pattern."""
         prefix, slash, rest = self.model.partition("/")
-        return rest if slash and prefix in _OPENAI_LIKE else self.model
+        return rest if slash and (prefix in _OPENAI_LIKE or prefix == self.litellm_provider) else self.model
 
     @property
     def address(self) -> str:
-        """The base URL, without a slash at its end."""
-        return self.api_base or self.base_url or OPENAI_BASE_URL
+        """The base URL, without a slash at its end; empty: the one that litellm knows."""
+        known = OPENAI_BASE_URL if self.litellm_provider is None else ""
+        return self.api_base or self.base_url or known
 
     @property
     def without_effect(self) -> list[str]:
         """The parameters that are accepted and do nothing here."""
-        return sorted(self.model_extra or ())
+        return sorted(_NOT_ACTED_ON.intersection(self.model_extra or ()))
 
-    def _provider(self) -> str:
+    def _is_openai(self) -> bool:
         if self.custom_llm_provider is not None:
-            return "openai" if self.custom_llm_provider in _OPENAI_LIKE else self.custom_llm_provider
+            return True
         prefix, slash, _ = self.model.partition("/")
-        if slash and prefix in _OTHER_PROVIDERS:
-            return prefix
-        return "openai" if not slash or prefix == "openai" else ""
+        return not slash or prefix == "openai"
 
 
 class ModelEntry(BaseModel):

@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import msgspec
 
-from proxy.auth import Identity, Keys
+from proxy.auth import Identity, Keys, shown_key
 from proxy.bookkeeping import Bookkeeper
 from proxy.calls import Call, Given, off_loop
 from proxy.client import Client, Expired, Gone, Receive, Scope, Send
@@ -22,6 +23,8 @@ from proxy.errors import EXCHANGE_HEADER, STOPPED, ProxyError, too_large
 from proxy.exchange_ids import ExchangeIds
 from proxy.failures import Broken, Unreachable
 from proxy.headers import RawHeaders, downward, has_body, upward
+from proxy.litellm_upstream import Answer as TranslatedAnswer
+from proxy.litellm_upstream import LitellmUpstream
 from proxy.paths import Address
 from proxy.placing import Placing
 from proxy.routing import Fields, Router
@@ -37,6 +40,8 @@ class _Named(msgspec.Struct):
 
     model: str | None = None
 
+
+_Answer: TypeAlias = Answer | TranslatedAnswer
 
 _find_model = msgspec.json.Decoder(_Named).decode
 
@@ -76,6 +81,7 @@ class Relay:
         ids: ExchangeIds,
         placing: Placing,
         upstream: HttpUpstream,
+        litellm: LitellmUpstream,
         books: Bookkeeper,
         limits: Limits,
         lender: Lender,
@@ -85,6 +91,7 @@ class Relay:
         self._ids = ids
         self._placing = placing
         self._upstream = upstream
+        self._litellm = litellm
         self._books = books
         self._limits = limits
         self._lender = lender
@@ -232,8 +239,12 @@ class Relay:
         finally:
             self._close(call, given, transcript)
 
-    async def _send(self, call: Call, arrival: _Arrival, body: bytes | AsyncIterator[bytes] | None) -> Answer:
+    async def _send(self, call: Call, arrival: _Arrival, body: bytes | AsyncIterator[bytes] | None) -> _Answer:
         route = call.route
+        if (way := route.upstream.translated) is not None:
+            own = shown_key(arrival.fields).decode("latin-1") if route.own and not way.environment else ""
+            line = (call.method, arrival.address.below)
+            return await self._litellm.send(route.upstream, way, route.credential or own, line, body)
         headers = upward(arrival.headers, key=route.credential, own=route.own)
         length = arrival.fields.get(b"content-length")
         if length is not None and body is not None and not isinstance(body, bytes):
@@ -260,7 +271,7 @@ class Relay:
             self._books.close(call, given, transcript)
 
 
-async def _relay(answer: Answer, marks: RawHeaders, client: Client, transcript: Transcript) -> None:
+async def _relay(answer: _Answer, marks: RawHeaders, client: Client, transcript: Transcript) -> None:
     """Pass an answer on as it comes. The last piece goes with the end where it is known, in one write."""
     headers = [*downward(answer.headers, bodiless=answer.bodiless), *marks]
     transcript.answered(answer.status, headers)

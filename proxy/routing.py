@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 from pydantic import SecretStr
 
 from proxy.auth import Identity
 from proxy.errors import ProxyError
+from proxy.model_list import Credentials
 from proxy.paths import ID, Address, locate
 from proxy.settings import SET_NAME, Settings
+from proxy.settings import Upstream as UpstreamSettings
 
 Pin = int | Literal["none"] | None
 Fields = Mapping[bytes, bytes]
@@ -34,12 +36,25 @@ _LONGEST_VERSION: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
+class Translated:
+    """How litellm reaches a provider. `params` may hold secrets; `environment`: it may pay with what it finds there."""
+
+    provider: str
+    params: Mapping[str, Any] = field(compare=False, repr=False)
+    environment: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Upstream:
-    """A provider as the live path knows it. `base_url` has no slash at its end; `api_key` None: the client's own."""
+    """A provider as the live path knows it. `base_url` has no slash at its end; `api_key` None: the client's own.
+
+    `translated` None: it speaks the API it is called with. Else `base_url` may be empty, and litellm knows it.
+    """
 
     name: str
     base_url: str
     api_key: str | None = field(default=None, repr=False)
+    translated: Translated | None = None
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -102,7 +117,7 @@ class Router:
     """The configuration's upstreams, apps and routes, ready to decide."""
 
     def __init__(self, settings: Settings) -> None:
-        named = {one.name: Upstream(one.name, one.base_url, _secret(one.api_key)) for one in settings.upstreams}
+        named = {one.name: _configured(one) for one in settings.upstreams}
         self._named = named
         self._rules = [*_aliases(settings), *_patterns(settings, named)]
         self._first = next(iter(named.values())) if named else self._rules[0].upstream
@@ -112,13 +127,18 @@ class Router:
         }
         self._anyone = _App(None if not settings.apps else (), None, None)
         self._remembered: dict[str, tuple[Upstream, str | None]] = {}
-        self.needs_model = self._rules != [_rule("*", self._first)]
-        """Whether the model decides anything: with a single upstream that takes all, no body need be read for it."""
+        self.needs_model = self._rules != [_rule("*", self._first)] or self.translates
+        """Whether a body must be held for its model: not with a single upstream that takes all, and as it is."""
 
     @property
     def upstreams(self) -> tuple[Upstream, ...]:
         """Every upstream, named ones and those of the model list."""
         return tuple(dict.fromkeys([*self._named.values(), *(rule.upstream for rule in self._rules)]))
+
+    @property
+    def translates(self) -> bool:
+        """Whether any upstream is reached through litellm."""
+        return any(one.translated is not None for one in self.upstreams)
 
     def locate(self, path: str) -> Address | None:
         """Return what a raw path addresses; None when it is none that is relayed."""
@@ -183,11 +203,24 @@ class Router:
         )
 
 
+def _configured(one: UpstreamSettings) -> Upstream:
+    way = _translated(one.custom_llm_provider, one.params, one.credentials)
+    return Upstream(one.name, one.base_url or "", _secret(one.api_key), way)
+
+
+def _translated(provider: str | None, params: Mapping[str, Any], credentials: Credentials) -> Translated | None:
+    if provider is None:
+        return None
+    plain = {name: _secret(value) if isinstance(value, SecretStr) else value for name, value in params.items()}
+    return Translated(provider, plain, credentials == "environment")
+
+
 def _aliases(settings: Settings) -> list[_Rule]:
     rules = []
     for entry in settings.model_list:
         how = entry.litellm_params
-        upstream = Upstream(f"model_list:{entry.model_name}", how.address, _secret(how.api_key))
+        way = _translated(how.litellm_provider, how.params, how.credentials)
+        upstream = Upstream(f"model_list:{entry.model_name}", how.address, _secret(how.api_key), way)
         rules.append(_rule(entry.model_name, upstream, how.target))
     return rules
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from proxy.addresses import is_loopback
-from proxy.model_list import OPENAI_BASE_URL, ModelEntry
+from proxy.model_list import OPENAI_BASE_URL, Credentials, LitellmParams, ModelEntry, Parameters
 from tfgrpo.configuration import (
     DEFAULT_FILE,
     Layered,
@@ -138,10 +138,31 @@ class Upstream(_Section):
     """A provider: requests whose model fits one of its patterns go there."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
-    base_url: Annotated[str, BeforeValidator(lambda value: checked_url(value) if isinstance(value, str) else value)]
+    base_url: Annotated[
+        str | None, BeforeValidator(lambda value: checked_url(value) if isinstance(value, str) else value)
+    ] = None
+    """Needed, but with `provider: litellm`, which knows most providers' addresses."""
     models: Patterns = ("*",)
     api_key: Key | None = None
     """Absent: the client's own credential passes through."""
+    provider: Literal["litellm"] | None = None
+    """`litellm`: translate for a provider that does not speak the OpenAI API. Absent: relay."""
+    custom_llm_provider: str | None = None
+    """The provider as litellm calls it, `anthropic`; no client can choose another."""
+    params: Parameters
+    credentials: Credentials = "client"
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> Upstream:
+        if self.provider == "litellm":
+            if self.custom_llm_provider is None:
+                raise ValueError("needs `custom_llm_provider`, the provider as litellm calls it, such as anthropic")
+            return self
+        if self.base_url is None:
+            raise ValueError("needs a `base_url`")
+        if self.custom_llm_provider is not None or self.params or self.credentials != "client":
+            raise ValueError("custom_llm_provider, params and credentials take `provider: litellm`")
+        return self
 
     @field_validator("name")
     @classmethod
@@ -277,12 +298,12 @@ class Settings(Layered):
         return self
 
     def _guards_its_keys(self) -> None:
-        paid = [u.name for u in self.upstreams if u.api_key is not None]
-        paid += [entry.model_name for entry in self.model_list if entry.litellm_params.api_key is not None]
+        paid = [u.name for u in self.upstreams if _pays(u)]
+        paid += [entry.model_name for entry in self.model_list if _pays(entry.litellm_params)]
         if paid and not self.apps and not is_loopback(self.server.host):
             raise ValueError(
-                f"server.host is {self.server.host!r} and {paid[0]!r} has an api_key: anyone who reaches the proxy "
-                "could spend it; configure `apps` with keys, or listen on 127.0.0.1"
+                f"server.host is {self.server.host!r} and {paid[0]!r} has an api_key or credentials of its own: anyone "
+                "who reaches the proxy could spend them; configure `apps` with keys, or listen on 127.0.0.1"
             )
 
 
@@ -317,6 +338,12 @@ def without_password(url: str) -> str:
 def _named(error: UsageError) -> UsageError:
     """A complaint about the whole has no path of its own; pydantic's `Value error, ` is no news to the reader."""
     return UsageError(str(error).replace("Value error, ", "").removeprefix(": "), field=error.field)
+
+
+def _pays(way: Upstream | LitellmParams) -> bool:
+    """Whether requests may be paid with something that is not the client's."""
+    secret = any(re.search("key|secret|token|credential|password", name) for name in way.params)
+    return way.api_key is not None or way.credentials == "environment" or secret
 
 
 def _unique(what: str, names: list[str], *, secret: bool = False) -> None:

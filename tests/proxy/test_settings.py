@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from proxy.routing import Router
 from proxy.settings import Settings, load, shown
 from tfgrpo.errors import UsageError
 
@@ -88,6 +89,42 @@ def test_no_secret_is_shown(tmp_path: Path) -> None:
     assert "CANARY" not in json.dumps(shown(load(path, environ={})))
 
 
+def test_no_parameter_of_a_provider_is_shown(tmp_path: Path) -> None:
+    aws = {"name": "aws", "provider": "litellm", "custom_llm_provider": "bedrock"}
+    params = {"model": "azure/gpt", "api_version": "1", "client_secret": "CANARY2", "credentials": "environment"}
+    path = written(
+        tmp_path,
+        upstreams=[{**aws, "params": {"aws_secret_access_key": "CANARY1", "aws_region_name": "here"}}],
+        model_list=[{"model_name": "m", "litellm_params": params}],
+    )
+    settings = load(path, environ={})
+    assert "CANARY" not in json.dumps(shown(settings))
+    assert "CANARY" not in repr(settings)
+    assert "CANARY" not in repr(Router(settings).upstreams)
+
+
+@pytest.mark.parametrize(
+    ("upstream", "said"),
+    [
+        ({"provider": "litellm"}, "custom_llm_provider"),
+        ({}, "base_url"),
+        ({"base_url": "http://x", "params": {"api_version": "1"}}, "provider: litellm"),
+        ({"provider": "litellm", "custom_llm_provider": "azure", "params": {"api_base": "http://x"}}, "api_base"),
+        ({"provider": "litellm", "custom_llm_provider": "azure", "params": {"extra": {"a": 1}}}, "extra"),
+    ],
+)
+def test_an_upstream_that_does_not_fit_its_kind_refuses_the_start(
+    tmp_path: Path, upstream: dict[str, Any], said: str
+) -> None:
+    assert said in str(refused(tmp_path, upstreams=[{"name": "up", **upstream}]))
+
+
+@pytest.mark.parametrize("paid", [{"credentials": "environment"}, {"params": {"aws_secret_access_key": "k"}}])
+def test_credentials_of_the_environment_need_a_loopback_host_too(tmp_path: Path, paid: dict[str, Any]) -> None:
+    upstreams = [{"name": "aws", "provider": "litellm", "custom_llm_provider": "bedrock", **paid}]
+    assert "credentials" in str(refused(tmp_path, server={"host": "0.0.0.0"}, upstreams=upstreams))  # noqa: S104 - is refused
+
+
 def test_an_error_shows_no_value(tmp_path: Path) -> None:
     assert "CANARY" not in str(refused(tmp_path, server={"admin_key": {"key": "CANARY"}}))
 
@@ -125,9 +162,10 @@ def test_a_provider_prefix_is_not_part_of_the_model(tmp_path: Path, model: str, 
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"model": "anthropic/claude", "api_base": "http://x"}, "anthropic"),
-        ({"model": "bedrock/x"}, "bedrock"),
-        ({"model": "gpt", "api_base": "http://x", "custom_llm_provider": "azure"}, "azure"),
+        ({"model": "anthropic/claude", "fallbacks": ["openai/gpt"]}, "fallbacks"),
+        ({"model": "bedrock/x", "mock_response": "hi"}, "mock_response"),
+        ({"model": "gpt", "custom_llm_provider": "azure", "extra_headers": {"a": "b"}}, "extra_headers"),
+        ({"model": "gpt-4o", "credentials": "environment"}, "credentials"),
         ({"model": "hosted_vllm/x"}, "api_base"),
         ({"model": "gpt-4o", "temperature": 0}, "temperature"),
     ],
