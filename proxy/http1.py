@@ -8,6 +8,7 @@ kept. A general client costs several times as much CPU per request, more than al
 from __future__ import annotations
 
 import asyncio
+import select
 from collections import deque
 from collections.abc import Callable
 from typing import Final, cast
@@ -24,6 +25,7 @@ _FIRST_STATUS: Final = 200
 _LAST_STATUS: Final = 599
 _NEVER_A_BODY: Final = (204, 304)
 _NEVER: Final = float("inf")
+_LEFT: Final = getattr(select, "POLLRDHUP", 0)
 
 
 class Answer:
@@ -65,6 +67,7 @@ class Line(asyncio.Protocol):
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
+        self._peer = select.poll()
         # It refers back to this line, so it goes when the connection goes: the collector comes seldom here.
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         # What servers in the field get wrong and every client takes: as aiohttp has it.
@@ -88,8 +91,10 @@ class Line(asyncio.Protocol):
 
     @property
     def usable(self) -> bool:
-        """Whether a request can be sent."""
-        return self._failure is None and self._transport is not None and not self._transport.is_closing()
+        """Whether a request can be sent: the peer is asked after, whose leaving may not have been read yet."""
+        if self._failure is not None or self._transport is None or self._transport.is_closing():
+            return False
+        return not self._peer.poll(0)
 
     async def send(self, head: bytes, body: bytes | None, *, first_byte: float, idle: float) -> Answer:
         """Send a request and return when the head of its answer is there.
@@ -180,6 +185,7 @@ class Line(asyncio.Protocol):
         """Take the transport."""
         # uvloop's transports are no subclass of asyncio's.
         self._transport = cast(asyncio.Transport, transport)
+        self._peer.register(transport.get_extra_info("socket").fileno(), _LEFT)
 
     def data_received(self, data: bytes) -> None:
         """Take what came."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -46,6 +47,29 @@ async def test_tls_is_verified_and_an_authority_can_be_added(tmp_path: Path) -> 
         assert await fetch(upstream.base_url, server={"ca_file": str(authority)}) == b"{}"
         with pytest.raises(Unreachable, match="certificate was not accepted"):
             await fetch(upstream.base_url)
+
+
+async def test_a_connection_that_the_upstream_just_closed_carries_no_further_request() -> None:
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+
+        async def serve() -> socket.socket:
+            line, _ = await loop.sock_accept(listening)
+            await loop.sock_recv(line, 65536)
+            await loop.sock_sendall(line, OK)
+            return line
+
+        client = HttpUpstream(Settings())
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1/x"
+        first = asyncio.create_task(serve())
+        assert await read(await client.send("POST", url, [], b"1")) == b"{}"
+        (await first).close()
+        second = asyncio.create_task(serve())
+        # Nothing is read in between: the loop does not turn before the connection is chosen.
+        assert await read(await client.send("POST", url, [], b"2")) == b"{}"
+        (await second).close()
+        await client.close()
 
 
 async def test_the_bytes_of_headers_are_sent_as_they_came(start_upstream: StartUpstream) -> None:
@@ -115,6 +139,8 @@ async def test_silence_in_an_answer_breaks_it(start_upstream: StartUpstream) -> 
         (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 80_000, "headers are too long"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: nine\r\n\r\n", "not HTTP"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "not HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}", "not HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\n{}", "not HTTP"),
         (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n", "not HTTP"),
         (b"", "closed the connection"),
     ],
