@@ -26,6 +26,8 @@ LOOK_SECONDS: Final = 0.25
 
 LINE: Final = "tfgrpo.line"
 """Where a request's scope holds its connection."""
+BARE_QUERY: Final = "tfgrpo.bare_query"
+"""Where a request's scope says that a `?` with nothing behind it follows its path: ASGI has no word for that."""
 
 _NOT_HTTP: Final = ProxyError(400, "this is no valid HTTP/1.1 request", code="invalid_http")
 _TOO_LARGE: Final = ProxyError(431, f"the head is larger than {HEADER_BYTES} bytes", code="headers_too_large")
@@ -100,6 +102,8 @@ class Connection(HttpToolsProtocol):
             raise ValueError("the path is too long")
         self._in_head = False
         self._asks_to_upgrade = self.parser.should_upgrade() and self._get_upgrade() not in (None, b"websocket")
+        if self.url.endswith(b"?"):
+            self.scope[BARE_QUERY] = True  # type: ignore[typeddict-unknown-key]
         if not self._asks_to_upgrade:
             super().on_headers_complete()
 

@@ -18,7 +18,7 @@ from proxy.auth import Identity, Keys, shown_key
 from proxy.bookkeeping import Bookkeeper
 from proxy.calls import Call, Given, off_loop
 from proxy.client import Client, Expired, Gone, Receive, Scope, Send
-from proxy.connections import LINE
+from proxy.connections import BARE_QUERY, LINE
 from proxy.errors import EXCHANGE_HEADER, STOPPED, ProxyError, too_large
 from proxy.exchange_ids import ExchangeIds
 from proxy.failures import Broken, Unreachable
@@ -136,7 +136,7 @@ class Relay:
             identity=identity,
             method=scope["method"],
             path=path,
-            target=f"{address.below}?{query}" if query else address.below,
+            target=f"{address.below}?{query}" if query or BARE_QUERY in scope else address.below,
             headers=headers,
             fields=fields,
             address=address,

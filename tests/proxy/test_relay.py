@@ -92,6 +92,15 @@ def test_path_and_query_arrive_as_they_were_sent(start_proxy: StartProxy, start_
     assert upstream.wait_seen().target == "/v1/models/org%2Fname%20x?a=%2f&b=+&c"
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_query_of_nothing_stays_one(start_proxy: StartProxy, start_upstream: StartUpstream, method: str) -> None:
+    upstream = start_upstream(lambda _: [answer({})])
+    proxy = start_proxy(upstream.base_url)
+    for target in ("/v1/models?", "/v1/models??", "/v1/models"):
+        proxy.request(method, target)
+    assert [seen.target for seen in upstream.seen] == ["/v1/models?", "/v1/models??", "/v1/models"]
+
+
 def test_the_base_urls_path_takes_the_place_of_v1(start_proxy: StartProxy, start_upstream: StartUpstream) -> None:
     upstream = start_upstream(lambda _: [answer({})])
     proxy = start_proxy(f"http://127.0.0.1:{upstream.port}/api/v3/")
