@@ -1,7 +1,7 @@
 """How upstreams answer in the field, well and badly: named scripts for `RawUpstream`, to be parametrised over.
 
 Each mode says what the record must tell of it, where the promise defines that. Modes that need time (silence, a slow
-first byte) or memory of earlier requests stand with the tests that use them.
+first byte) or memory of earlier requests stand with the tests that use them. Servers that are strict are scripts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 import brotli
 import zstandard
 
-from tests.upstreams import Step, answer, chunk, chunked_head, completion, deltas, event, streamed
+from tests.upstreams import Seen, Step, answer, chunk, chunked_head, completion, deltas, event, streamed
 from tfgrpo.types import Outcome
 
 SMILE: Final = "a \U0001f600 b"
@@ -37,6 +37,7 @@ ENCODERS: Final[dict[str, Callable[[bytes], bytes]]] = {
 }
 
 _DONE: Final = event("[DONE]")
+_MOST_MARKS: Final = 4
 _USAGE: Final = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 _CONTENT_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 _REFUSED: Final = b'{"error":{"message":"top_p \\u00e9","code":400, "code": 401}}'
@@ -153,3 +154,32 @@ MODES: Final[dict[str, Mode]] = {
     **dict(_compressed()),
 }
 """Every mode by its name."""
+
+
+def strict_template(seen: Seen) -> Iterator[Step]:
+    """A chat server whose template takes one system message, in front, as those of open models do."""
+    roles = [message["role"] for message in seen.json["messages"]]
+    late = any(role in ("system", "developer") for role in roles[1:])
+    yield _refusal("System message must be at the beginning.") if late else answer(completion())
+
+
+def strict_messages(seen: Seen) -> Iterator[Step]:
+    """A server of `/v1/messages` that takes no empty text, and four marks for its cache."""
+    asked = seen.json
+    system = asked.get("system", "")
+    blocks = list(system) if isinstance(system, list) else []
+    for message in asked["messages"]:
+        blocks += message["content"] if isinstance(message["content"], list) else []
+    marked = sum("cache_control" in block for block in [*blocks, *asked.get("tools", [])])
+    if not isinstance(system, str | list):
+        yield _refusal("system: Input should be a valid list")
+    elif any(block.get("text") == "" for block in blocks):
+        yield _refusal("text content blocks must be non-empty")
+    elif marked > _MOST_MARKS:
+        yield _refusal(f"A maximum of {_MOST_MARKS} blocks with cache_control may be provided. Found {marked}.")
+    else:
+        yield answer({"id": "msg_1", "type": "message", "role": "assistant", "content": []})
+
+
+def _refusal(message: str) -> bytes:
+    return answer({"error": {"message": message, "type": "invalid_request_error"}}, status=400)

@@ -146,7 +146,7 @@ class RawUpstream:
         if not self._reads_body:
             return seen
         if "chunked" in seen.headers.get("transfer-encoding", ""):
-            chunks = tuple(_chunks(stream))
+            chunks = tuple(chunks_of(stream))
             return Seen(seen.head, b"".join(chunks), number, chunks)
         return Seen(seen.head, stream.read(int(seen.headers.get("content-length", "0"))), number)
 
@@ -262,7 +262,8 @@ def chat(seen: Seen) -> Iterator[Step]:
     yield answer(whole, headers=[("x-request-id", "req-1")])
 
 
-def _chunks(stream: Any) -> Iterator[bytes]:
+def chunks_of(stream: Any) -> Iterator[bytes]:
+    """Read the chunks of a body."""
     while size := int(stream.readline() or b"0", 16):
         yield stream.read(size)
         stream.readline()

@@ -13,7 +13,7 @@ from proxy.settings import Settings
 from tests.conftest import RunningProxy
 from tests.misbehaving import ENCODERS, MODES, SMILE, Mode, cut, plain_stream
 from tests.raw_client import BODY
-from tests.upstreams import PATIENCE, RawUpstream, Seen, Step, answer, completion
+from tests.upstreams import PATIENCE, RawUpstream, Seen, Step, answer, chunk, chunked_head, completion
 from tfgrpo.dialects import by_name, decoded
 from tfgrpo.store import Store
 
@@ -116,6 +116,33 @@ def test_wherever_a_stream_is_cut_it_arrives_whole(line: Line, end: str) -> None
     for at in range(len(whole) + 1):
         line.steps = cut(whole, at)
         assert look(line.proxy.port)[0][2:] == (whole, "whole"), at
+
+
+_LENGTH = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 17\r\n\r\n{"choices":[1,2]}'
+_CHUNKS = chunked_head() + chunk(b'data: {"a":1}\n\n') + chunk(b"data: [DONE]\n\n") + chunk(b"")
+
+
+@pytest.mark.parametrize("whole", [_LENGTH, _CHUNKS], ids=["length", "chunks"])
+def test_wherever_an_answer_is_cut_off_it_never_looks_whole(line: Line, whole: bytes) -> None:
+    head = whole.index(b"\r\n\r\n") + 4
+    line.steps = (whole,)
+    body = look(line.proxy.port)[0][2]
+    for at in range(1, len(whole)):
+        line.steps = (whole[:at], "close")
+        status, _, got, ended = look(line.proxy.port)[0]
+        assert (status, ended) == ((502, "whole") if at < head else (200, "broken")), at
+        assert at < head or body.startswith(got), at
+
+
+@pytest.mark.parametrize("framed", ["length", "chunks"])
+def test_twenty_megabytes_cross_both_ways(line: Line, framed: str) -> None:
+    body = b'{"model":"m","messages":[{"role":"user","content":"%s"}]}' % (b"0123456789abcdef" * (20 << 16))
+    in_chunks = (chunked_head(), *(chunk(body[at : at + 999_999]) for at in range(0, len(body), 999_999)), chunk(b""))
+    line.steps = (answer(body),) if framed == "length" else in_chunks
+    (status, _, got, ended), _ = look(line.proxy.port, body)
+    assert (status, ended) == (200, "whole")
+    assert got == body
+    assert line.upstream.seen[-1].body == body
 
 
 @pytest.mark.parametrize("encoding", ENCODERS)

@@ -76,6 +76,32 @@ def test_an_upstream_that_falls_silent_breaks_the_answer(
     assert [one.outcome for one in proxy.recorded()] == ["broken"]
 
 
+@pytest.mark.parametrize("path", PATHS)
+def test_an_upstream_that_sends_its_head_alone_breaks_the_answer(
+    start_proxy: StartProxy, start_upstream: StartUpstream, path: str
+) -> None:
+    upstream = start_upstream(lambda _: [chunked_head(), "hold"])
+    proxy = start_proxy(upstream.base_url, timeouts={"idle": 0.2})
+    with pytest.raises(http.client.IncompleteRead):
+        post(proxy, path)
+    assert [(one.outcome, one.status) for one in proxy.recorded()] == [("broken", 200)]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_slow_first_byte_is_waited_for_longer_than_those_that_follow(
+    start_proxy: StartProxy, start_upstream: StartUpstream, path: str
+) -> None:
+    pause = threading.Event()
+
+    def slow(_: Any) -> Any:
+        pause.wait(0.5)
+        yield answer(completion())
+
+    upstream = start_upstream(slow)
+    proxy = start_proxy(upstream.base_url, timeouts={"idle": 0.1, "first_byte": 5})
+    assert post(proxy, path).status == 200
+
+
 def never_ending(piece: bytes) -> Any:
     """Send a piece every 50 ms, as long as somebody is there."""
     pause = threading.Event()
