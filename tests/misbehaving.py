@@ -104,6 +104,14 @@ MODES: Final[dict[str, Mode]] = {
     "usage on the last chunk": Mode(
         events(delta((0, {"content": "hi"}, None)), delta((0, {}, "stop"), usage=_USAGE), _DONE), text="hi"
     ),
+    "no choices in any chunk": Mode(events(event({"id": "c"}), event({"id": "c"}), _DONE), "broken"),
+    "content in parts": Mode(
+        events(
+            delta((0, {"content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {}}]}, None)),
+            delta((0, {}, "stop")),
+            _DONE,
+        ),
+    ),
     "no [DONE], all finished": Mode(events(*deltas("hi")), text="hi"),
     "no [DONE], clean end": Mode(events(delta((0, {"content": "hal"}, None))), "broken"),
     "no last chunk": Mode((chunked_head(), chunk(deltas("hi")[0]), "close"), "broken"),

@@ -104,6 +104,10 @@ class RawUpstream:
         self._wait(lambda: bool(self.closed_at), "the peer's close")
         return self.closed_at[0]
 
+    def wait_until_closed(self, count: int) -> None:
+        """Return once the peers have closed so many held lines."""
+        self._wait(lambda: len(self.closed_at) >= count, f"{count} closes")
+
     def _wait(self, there: Callable[[], bool], what: str) -> None:
         with self._changed:
             assert self._changed.wait_for(there, PATIENCE), f"{what} did not come"

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from proxy import admin
 from proxy.auth import Keys
 from proxy.deployments import Deployments
-from proxy.settings import Server, Settings
+from proxy.settings import App, Server, Settings
 from tests.proxy.asgi import Answer, call
 from tests.proxy.examples import assignment, exchange, store
 from tfgrpo.store import Batch, Store
@@ -201,6 +201,26 @@ async def test_the_history_says_who_did_what_and_why(console: Console) -> None:
 async def test_without_the_admin_key_nothing_is_answered(console: Console, key: str | None) -> None:
     answer = await console.call("GET", "sets", key=key)
     assert (answer.status, answer.error["type"]) == (401, "proxy_error")
+
+
+@pytest.mark.parametrize("key", ["app-key", "feedback-key", "", "roo", "root' or 1=1 --", "r\u00f6\u00f6t"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *[("GET", path) for path in ("sets", "sets/math", "sets/math/versions", "sets/math/versions/1")],
+        *[("GET", path) for path in ("sets/math/deployment", "sets/math/history", "exchanges", "exchanges/e")],
+        *[("GET", "trajectories/t"), ("PUT", "sets/math/deployment"), ("POST", "sets/math/versions")],
+        *[("POST", "sets/math/rollback"), ("GET", "nothing"), ("DELETE", "sets")],
+    ],
+    ids=" ".join,
+)
+async def test_no_other_key_opens_any_of_it(
+    kept: Store, deployments: Deployments, asked: tuple[str, str], key: str
+) -> None:
+    app = App(name="a", keys=[SecretStr("app-key")], feedback_key=SecretStr("feedback-key"))
+    console = Console(kept, deployments, Settings(server=Server(admin_key=SecretStr("root")), apps=[app]))
+    assert (await console.call(*asked, {"live": 0, "reason": "x"}, key=key)).status == 401
+    assert kept.sets.deployment("math") is None
 
 
 async def test_without_a_configured_key_this_machine_is_let_in(kept: Store, deployments: Deployments) -> None:

@@ -32,6 +32,12 @@ def test_without_a_file_the_upstream_is_openai(tmp_path: Path, monkeypatch: pyte
     assert [(one.base_url, one.api_key) for one in settings.upstreams] == [("https://api.openai.com/v1", None)]
 
 
+def test_by_default_an_upstream_may_take_as_long_as_an_sdk_waits() -> None:
+    waits = Settings().timeouts
+    assert min(waits.first_byte, waits.idle) >= 600
+    assert waits.total is None
+
+
 def test_the_shipped_file_says_what_the_defaults_are() -> None:
     shipped = Path(__file__).parent.parent.parent / "config.yaml"
     assert load(shipped, environ={}) == Settings()
