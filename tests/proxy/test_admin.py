@@ -217,8 +217,8 @@ async def test_without_the_admin_key_nothing_is_answered(console: Console, key: 
 async def test_no_other_key_opens_any_of_it(
     kept: Store, deployments: Deployments, asked: tuple[str, str], key: str
 ) -> None:
-    app = App(name="a", keys=[SecretStr("app-key")], feedback_key=SecretStr("feedback-key"))
-    console = Console(kept, deployments, Settings(server=Server(admin_key=SecretStr("root")), apps=[app]))
+    app = App(name="a", keys=(SecretStr("app-key"),), feedback_key=SecretStr("feedback-key"))
+    console = Console(kept, deployments, Settings(server=Server(admin_key=SecretStr("root")), apps=(app,)))
     assert (await console.call(*asked, {"live": 0, "reason": "x"}, key=key)).status == 401
     assert kept.sets.deployment("math") is None
 
