@@ -113,7 +113,7 @@ def test_a_run_on_responses_is_one_trajectory_of_one_line(proxy: RunningProxy, u
     items.append(_item("user", "thanks"))
     last = _respond(proxy, items, [])
     _is_one_line(proxy, 4)
-    sent = json.dumps(_response_body(items[:-len(last)], [])).encode()
+    sent = json.dumps(_response_body(items[: -len(last)], [])).encode()
     assert upstream.seen[-1].body == injection.inject(sent, "responses", BLOCK)
 
 
