@@ -221,13 +221,13 @@ def conversation(turns: Iterable[Turn]) -> tuple[Message, ...]:
     """Return one run of messages made of exchanges in order, without any block of ours.
 
     A turn that repeats the conversation so far adds what is new; one that does not (another prompt of the same
-    trajectory, or an API that keeps the history itself) adds all it holds.
+    trajectory, or an API that keeps the history itself) adds all it holds. A system text that changed in the meantime
+    does not make it another conversation: the one it began with stays.
     """
     so_far: list[Message] = []
     for turn in turns:
         asked = _said(turn.request)
-        shared = len(so_far) if _same(asked[: len(so_far)], so_far) else 0
-        so_far += [*asked[shared:], *_said((turn.answer,))]
+        so_far += [*asked[_shared(asked, so_far) :], *_said((turn.answer,))]
     return tuple(so_far)
 
 
@@ -296,6 +296,14 @@ def _said(messages: Iterable[Message]) -> tuple[Message, ...]:
     """The messages without any block of ours, those that then say something."""
     own = (structs.replace(message, text=library.strip(message.text)) for message in messages)
     return tuple(message for message in own if message.text or message.tool_calls or message.tool_call_id)
+
+
+def _shared(asked: Sequence[Message], so_far: Sequence[Message]) -> int:
+    """How many messages in front of `asked` repeat the conversation so far; 0 when they are another one."""
+    known = [message for message in so_far if message.role not in SYSTEM_ROLES]
+    places = [place for place, message in enumerate(asked) if message.role not in SYSTEM_ROLES][: len(known)]
+    repeats = bool(known) and _same([asked[place] for place in places], known)
+    return places[-1] + 1 if repeats else 0
 
 
 def _same(left: Sequence[Message], right: Sequence[Message]) -> bool:

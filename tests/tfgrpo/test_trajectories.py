@@ -148,6 +148,15 @@ def test_what_was_answered_last_is_found_before_an_older_tool_call() -> None:
     assert request_keys(SCOPE, ask(*so_far, said("b"), user("c")))[0] in left
 
 
+def test_a_system_text_that_changed_does_not_repeat_the_conversation() -> None:
+    one, two, notice = (Message("system", text) for text in ("s1", "s2", "You may read only."))
+    turns = [
+        trajectories.Turn((one, user("a")), said("b")),
+        trajectories.Turn((two, user("a"), said("b"), notice, user("c")), said("d")),
+    ]
+    assert trajectories.conversation(turns) == (one, user("a"), said("b"), notice, user("c"), said("d"))
+
+
 def test_the_system_text_can_be_left_out_of_the_group() -> None:
     assert group(Message("system", "s1"), user("a")) != group(user("a"))
     assert group(Message("system", "s1"), user("a"), system=False) == group(user("a"), system=False)
