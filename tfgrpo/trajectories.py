@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -36,6 +37,9 @@ MOST_REMEMBERED: Final = 16_384
 
 MOST_KEYS = 64
 """How many link keys of one request are looked up; a conversation of more turns is found by its newest."""
+
+SYSTEM_DIGITS: Final = 8
+"""So many digits of a chain's key tell system texts apart."""
 
 # Each pattern starts with a set of characters and looks behind it for the border of the word: so the engine skips what
 # cannot match. `\b` in front would be tried at each place of a text that may be long, on the live path.
@@ -92,10 +96,14 @@ class Reward:
 
 
 class Chain(msgspec.Struct, frozen=True):
-    """The hashes of a conversation: at each answer of it, in order, and the state at its end."""
+    """The hashes of a conversation: the keys at each answer of it, in order, and the state at its end.
 
-    answers: tuple[str, ...]
+    `system`: the mark of the system texts in it, empty without any.
+    """
+
+    answers: tuple[tuple[str, ...], ...]
     end: HASH
+    system: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,36 +128,40 @@ def continues(request: Request) -> bool:
 def chain(within: str, request: Request, ignore: Patterns = ()) -> Chain:
     """Return the hashes of a conversation, in one pass.
 
-    `ignore` is blanked in system texts: one that holds a clock is still the same conversation's in the next turn.
+    Each answer has a key with the system texts before it and one without. The first tells conversations apart that
+    differ in nothing else. The second finds a conversation whose system text changed: agents write there what changes
+    from turn to turn. `ignore` is blanked in system texts, so that a clock does not make another of them.
     """
-    state = _seed("chain", within)
-    answers: list[str] = []
+    state, system, mark = _seed("chain", within), hashlib.sha256(), ""
+    answers: list[tuple[str, ...]] = []
     # Many by one call: each call with more than 2 KB lets go of the interpreter, and may wait to get it back.
     said: list[bytes] = []
     for message in request.messages:
+        if message.role not in SYSTEM_ROLES:
+            said.append(_encoded(message))
         # A client may send our block back where it has no system text of its own.
-        if message.role not in SYSTEM_ROLES or library.strip(message.text).strip():
-            said.append(_encoded(message, ignore))
+        elif library.strip(message.text).strip():
+            system.update(_encoded(message, ignore))
+            mark = _hex(system)[:SYSTEM_DIGITS]
         if message.role == "assistant":
             state.update(b"".join(said))
             said.clear()
-            answers.append(_hex(state))
+            answers.append(_chain_keys(state, mark))
     state.update(b"".join(said))
-    return Chain(tuple(answers), state)
+    return Chain(tuple(answers), state, mark)
 
 
 def request_keys(within: str, request: Request, said: Chain) -> tuple[str, ...]:
     """Return the keys under which a parent may be found, the strongest evidence first. `said`: the request's chain.
 
-    The previous response's id, ids that refer to answers and tool-call ids (newest first), then the chain of messages
-    up to each earlier answer (longest first).
+    The previous response's id, ids that refer to answers (newest first), then what each answer in it is found by, the
+    newest answer first: the ids of its tool calls, then the chain of messages up to it, with the system texts and
+    without. A tool call that others followed says less than what was answered since.
     """
     keys = [_key(within, "id", request.previous_response_id)] if request.previous_response_id else []
     keys += [_key(within, "refers", reference) for reference in reversed(request.references)]
-    tools = [message.tool_call_id for message in reversed(request.messages) if message.tool_call_id]
-    keys += [_key(within, "tool", tool) for tool in dict.fromkeys(tools)]
-    keys += reversed(said.answers)
-    return tuple(keys[:MOST_KEYS])
+    keys += islice(_answered(within, request, said), max(0, MOST_KEYS - len(keys)))
+    return tuple(dict.fromkeys(keys[:MOST_KEYS]))
 
 
 def answer_keys(within: str, said: Chain, response: Response) -> tuple[str, ...]:
@@ -163,7 +175,7 @@ def answer_keys(within: str, said: Chain, response: Response) -> tuple[str, ...]
         keys += [_key(within, "tool", call.id) for call in choice.message.tool_calls if call.id]
         state = said.end.copy()
         state.update(_normal("assistant", choice.message, choice.message.text))
-        keys.append(_hex(state))
+        keys += _chain_keys(state, said.system)
     return tuple(dict.fromkeys(keys))
 
 
@@ -209,13 +221,13 @@ def conversation(turns: Iterable[Turn]) -> tuple[Message, ...]:
     """Return one run of messages made of exchanges in order, without any block of ours.
 
     A turn that repeats the conversation so far adds what is new; one that does not (another prompt of the same
-    trajectory, or an API that keeps the history itself) adds all it holds.
+    trajectory, or an API that keeps the history itself) adds all it holds. A system text that changed in the meantime
+    does not make it another conversation: the one it began with stays.
     """
     so_far: list[Message] = []
     for turn in turns:
         asked = _said(turn.request)
-        shared = len(so_far) if _same(asked[: len(so_far)], so_far) else 0
-        so_far += [*asked[shared:], *_said((turn.answer,))]
+        so_far += [*asked[_shared(asked, so_far) :], *_said((turn.answer,))]
     return tuple(so_far)
 
 
@@ -243,6 +255,15 @@ def contrasts(values: Iterable[float]) -> bool:
     """Say whether rewards differ: max - min > epsilon."""
     known = list(values)
     return bool(known) and max(known) - min(known) > EPSILON
+
+
+def _answered(within: str, request: Request, said: Chain) -> Iterator[str]:
+    answers = reversed(said.answers)
+    for message in reversed(request.messages):
+        if message.tool_call_id:
+            yield _key(within, "tool", message.tool_call_id)
+        if message.role == "assistant":
+            yield from next(answers)
 
 
 def _deciding(placed: list[Placed]) -> list[Placed]:
@@ -275,6 +296,14 @@ def _said(messages: Iterable[Message]) -> tuple[Message, ...]:
     """The messages without any block of ours, those that then say something."""
     own = (structs.replace(message, text=library.strip(message.text)) for message in messages)
     return tuple(message for message in own if message.text or message.tool_calls or message.tool_call_id)
+
+
+def _shared(asked: Sequence[Message], so_far: Sequence[Message]) -> int:
+    """How many messages in front of `asked` repeat the conversation so far; 0 when they are another one."""
+    known = [message for message in so_far if message.role not in SYSTEM_ROLES]
+    places = [place for place, message in enumerate(asked) if message.role not in SYSTEM_ROLES][: len(known)]
+    repeats = bool(known) and _same([asked[place] for place in places], known)
+    return places[-1] + 1 if repeats else 0
 
 
 def _same(left: Sequence[Message], right: Sequence[Message]) -> bool:
@@ -321,6 +350,11 @@ def _normal(role: str, message: Message, text: str) -> bytes:
         said += f"\0{call.id}\0{call.name}\0{call.arguments}"
     # The last byte is none that UTF-8 has: where a message ends is not for its texts to say.
     return said.encode("utf-8", "surrogatepass") + b"\xff"
+
+
+def _chain_keys(state: HASH, mark: str) -> tuple[str, ...]:
+    key = _hex(state)
+    return (f"{mark}{key[SYSTEM_DIGITS:]}", key) if mark else (key,)
 
 
 def _hex(state: HASH) -> str:

@@ -129,6 +129,34 @@ def test_a_clock_in_the_system_text_does_not_break_the_chain() -> None:
     assert set(request_keys(SCOPE, ask(after, user("a"), said("b")), IGNORE)) & set(left)
 
 
+def test_a_system_text_that_changed_does_not_break_the_chain() -> None:
+    left = answer_keys(SCOPE, ask(Message("system", "s1"), user("a")), answered(said("b")))
+    assert request_keys(SCOPE, ask(Message("system", "s2"), user("a"), said("b")))[-1] in left
+
+
+def test_the_same_system_text_is_the_stronger_evidence() -> None:
+    one, two = (ask(Message("system", text), user("a")) for text in ("s1", "s2"))
+    other, own = (answer_keys(SCOPE, first, answered(said("b"))) for first in (one, two))
+    found = request_keys(SCOPE, ask(*two.messages, said("b"), user("c")))
+    assert (found[0] in own, found[0] in other) == (True, False)
+
+
+def test_what_was_answered_last_is_found_before_an_older_tool_call() -> None:
+    call = Message("assistant", tool_calls=(ToolCall("call_1", "f", "{}"),))
+    so_far = (user("a"), call, Message("tool", "42", tool_call_id="call_1"))
+    left = answer_keys(SCOPE, ask(*so_far), answered(said("b")))
+    assert request_keys(SCOPE, ask(*so_far, said("b"), user("c")))[0] in left
+
+
+def test_a_system_text_that_changed_does_not_repeat_the_conversation() -> None:
+    one, two, notice = (Message("system", text) for text in ("s1", "s2", "You may read only."))
+    turns = [
+        trajectories.Turn((one, user("a")), said("b")),
+        trajectories.Turn((two, user("a"), said("b"), notice, user("c")), said("d")),
+    ]
+    assert trajectories.conversation(turns) == (one, user("a"), said("b"), notice, user("c"), said("d"))
+
+
 def test_the_system_text_can_be_left_out_of_the_group() -> None:
     assert group(Message("system", "s1"), user("a")) != group(user("a"))
     assert group(Message("system", "s1"), user("a"), system=False) == group(user("a"), system=False)
