@@ -45,7 +45,7 @@ def upward(headers: RawHeaders, *, key: str | None, own: bool) -> list[tuple[byt
     """Return what goes to the upstream, without framing.
 
     With a `key` that is the credential, in the header where the client showed its own (a bearer if it showed none);
-    without, the client's first one, if `own` allows it.
+    without, the client's own, if `own` allows it: of several in one header the last, by which the client is known.
     """
     fields = dict(headers)
     shown = next((name for name in CREDENTIAL_HEADERS if fields.get(name)), None)
@@ -56,7 +56,7 @@ def upward(headers: RawHeaders, *, key: str | None, own: bool) -> list[tuple[byt
             continue
         if name not in _CREDENTIALS:
             sent.append((name, value))
-        elif own and key is None and name == shown:
+        elif own and key is None and name == shown and value == fields[name]:
             sent.append((name, value))
             shown = None
     if key is not None:

@@ -204,7 +204,8 @@ def _upward(seen: Seen) -> Headers:
     """What the promise leaves of the headers that arrived."""
     kept = _end_to_end(seen.raw_headers, _KEPT_HERE, _PREFIXES)
     shown = next((name for name in _CREDENTIALS if dict(kept).get(name)), None)
-    at = next((at for at, (name, _) in enumerate(kept) if name == shown), None)
+    # The last of several counts, as in a body.
+    at = kept.index((shown, dict(kept)[shown])) if shown is not None else None
     return [pair for i, pair in enumerate(kept) if pair[0] not in _CREDENTIALS or i == at]
 
 
