@@ -12,9 +12,11 @@ import importlib
 import logging
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from contextlib import suppress
+from typing import Any, Final
 
 from proxy import litellm_errors, litellm_requests
+from proxy.answers import Answer
 from proxy.calls import off_loop
 from proxy.errors import ProxyError
 from proxy.failures import Broken, Unreachable
@@ -103,9 +105,6 @@ class Stream:
             task.add_done_callback(self._closing.discard)
 
 
-Answer: TypeAlias = Whole | Stream
-
-
 class LitellmUpstream:
     """Every provider that is reached through litellm. `load` it before the first `send`, inside the event loop."""
 
@@ -127,6 +126,10 @@ class LitellmUpstream:
                 raise UsageError(f"custom_llm_provider {provider!r} is no provider that litellm knows")
         for name, value in _QUIET.items():
             setattr(self._litellm, name, value)
+        # A finalizer of its streams sets a context variable, for log lines that are off here. Run by the collector
+        # while another one is being set, that can crash Python 3.11 (python/cpython, issue 148891).
+        with suppress(AttributeError):
+            del self._litellm.CustomStreamWrapper.__del__
         self._litellm.disable_aiohttp_trust_env = not self._trust_env
         for name in _LOGGERS:
             # It logs requests and errors with their texts; what failed is in our record.

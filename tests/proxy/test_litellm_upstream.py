@@ -377,6 +377,11 @@ def test_a_proxy_without_such_an_upstream_never_loads_litellm(tmp_path: Path) ->
     assert done.stdout.strip() == "[]"
 
 
+def test_no_finalizer_of_a_stream_sets_context_variables(proxy: RunningProxy) -> None:
+    assert asking(proxy).status == 200
+    assert not hasattr(sys.modules["litellm"].CustomStreamWrapper, "__del__")
+
+
 def test_what_went_through_is_recorded(proxy: RunningProxy) -> None:
     """The last one: it stops the proxy."""
     recorded = {(one.model, one.status): one.outcome for one in proxy.recorded()}
