@@ -7,7 +7,6 @@ middle of an answer; whoever serves a request can be told at once when its clien
 from __future__ import annotations
 
 import asyncio
-import select
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
@@ -17,9 +16,9 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from proxy.errors import ProxyError, envelope
+from proxy.wire import HEADER_BYTES, Peer
 from proxy.writing import Together
 
-HEADER_BYTES: Final = 64 * 1024
 HEAD_SECONDS: Final = 60.0
 LOOK_SECONDS: Final = 0.25
 """How often a client whose body is not read is looked at: well below the second within which it must be missed."""
@@ -32,7 +31,6 @@ BARE_QUERY: Final = "tfgrpo.bare_query"
 _NOT_HTTP: Final = ProxyError(400, "this is no valid HTTP/1.1 request", code="invalid_http")
 _TOO_LARGE: Final = ProxyError(431, f"the head is larger than {HEADER_BYTES} bytes", code="headers_too_large")
 _LATE: Final = ProxyError(408, "the request did not come in time", code="request_timeout")
-_LEFT: Final = getattr(select, "POLLRDHUP", 0)
 
 
 class Connection(HttpToolsProtocol):
@@ -233,9 +231,7 @@ class _Flow(FlowControl):
         self._looking = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
 
     def _look(self) -> None:
-        poll = select.poll()
-        poll.register(self._transport.get_extra_info("socket").fileno(), _LEFT)
-        if poll.poll(0):
+        if Peer(self._transport).left():
             self._transport.abort()
         else:
             self._look_later()

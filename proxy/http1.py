@@ -8,7 +8,6 @@ kept. A general client costs several times as much CPU per request, more than al
 from __future__ import annotations
 
 import asyncio
-import select
 from collections import deque
 from collections.abc import Callable
 from typing import Final, cast
@@ -16,8 +15,8 @@ from typing import Final, cast
 import httptools
 
 from proxy.failures import Broken, Unreachable, reason
+from proxy.wire import HEADER_BYTES, Peer
 
-HEADER_BYTES: Final = 64 * 1024
 BUFFER_BYTES: Final = 256 * 1024
 """So much of an answer may wait for the client; then the upstream must wait."""
 
@@ -25,11 +24,10 @@ _FIRST_STATUS: Final = 200
 _LAST_STATUS: Final = 599
 _NEVER_A_BODY: Final = (204, 304)
 _NEVER: Final = float("inf")
-_LEFT: Final = getattr(select, "POLLRDHUP", 0)
 
 
-class Answer:
-    """An upstream's answer whose head is there; its body is read once, piece by piece, and closed in any case."""
+class PlainAnswer:
+    """An `answers.Answer` that a line reads."""
 
     __slots__ = ("_line", "bodiless", "headers", "status")
 
@@ -67,7 +65,7 @@ class Line(asyncio.Protocol):
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._peer = select.poll()
+        self._peer: Peer | None = None
         # It refers back to this line, so it goes when the connection goes: the collector comes seldom here.
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         # What servers in the field get wrong and every client takes: as aiohttp has it.
@@ -92,11 +90,9 @@ class Line(asyncio.Protocol):
     @property
     def usable(self) -> bool:
         """Whether a request can be sent: the peer is asked after, whose leaving may not have been read yet."""
-        if self._failure is not None or self._transport is None or self._transport.is_closing():
-            return False
-        return not self._peer.poll(0)
+        return self._open and self._peer is not None and not self._peer.left()
 
-    async def send(self, head: bytes, body: bytes | None, *, first_byte: float, idle: float) -> Answer:
+    async def send(self, head: bytes, body: bytes | None, *, first_byte: float, idle: float) -> PlainAnswer:
         """Send a request and return when the head of its answer is there.
 
         `first_byte` and `idle` are how long it may wait for the head and between two pieces, in seconds.
@@ -114,14 +110,14 @@ class Line(asyncio.Protocol):
         try:
             while not self._has_head and self._failure is None:
                 await self._wait()
-        except BaseException:
+        except BaseException:  # a client that left cancels: whatever ends the wait, nobody will read the answer
             self.abort()
             raise
         if not self._has_head or not _FIRST_STATUS <= self._status <= _LAST_STATUS:
             failure = self._failure or ValueError(f"it answered with the status {self._status}")
             self.abort()
             raise _unreachable(failure)
-        return Answer(self, self._status, self._headers)
+        return PlainAnswer(self, self._status, self._headers)
 
     def expire(self, now: float) -> None:
         """Fail the exchange if it has waited for too long at `now`, on the loop's clock."""
@@ -173,7 +169,7 @@ class Line(asyncio.Protocol):
         """The answer is no longer read."""
         self._busy = False
         self._deadline = _NEVER
-        if self.read_to_end and self._keep and self.usable and not self._unsent_bytes():
+        if self.read_to_end and self._keep and self._open and not self._unsent_bytes():
             self.free_since = self._loop.time()
             self._on_free(self)
         else:
@@ -185,7 +181,7 @@ class Line(asyncio.Protocol):
         """Take the transport."""
         # uvloop's transports are no subclass of asyncio's.
         self._transport = cast(asyncio.Transport, transport)
-        self._peer.register(transport.get_extra_info("socket").fileno(), _LEFT)
+        self._peer = Peer(transport)
 
     def data_received(self, data: bytes) -> None:
         """Take what came."""
@@ -270,6 +266,10 @@ class Line(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
         self._wake()
+
+    @property
+    def _open(self) -> bool:
+        return self._failure is None and self._transport is not None and not self._transport.is_closing()
 
     def _unsent_bytes(self) -> int:
         return self._transport.get_write_buffer_size() if self._transport is not None else 0

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from aiohappyeyeballs import start_connection
 
 from proxy.failures import Unreachable, reason
-from proxy.http1 import Answer, Line
+from proxy.http1 import Line, PlainAnswer
 from proxy.settings import Timeouts
 
 KEEP_ALIVE: Final = 4.0
@@ -30,7 +30,7 @@ _SECOND_ADDRESS: Final = 0.25
 """When to try the next address of a host beside one that does not answer (RFC 8305, section 8)."""
 
 _PORTS: Final = {"http": 80, "https": 443}
-_NO_BODY_SAID: Final = frozenset({"GET", "HEAD", "DELETE", "OPTIONS", "TRACE"})
+_NO_BODY_SAID: Final = frozenset({"GET", "DELETE", "OPTIONS", "TRACE"})
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Pool:
         self._every = min(_LOOK_SECONDS, min(waits) / 4)
         self._looking = self._loop.call_later(self._every, self._look)
 
-    async def send(self, method: str, url: str, headers: list[tuple[bytes, bytes]], body: bytes | None) -> Answer:
+    async def send(self, method: str, url: str, headers: list[tuple[bytes, bytes]], body: bytes | None) -> PlainAnswer:
         """Send a request and return when the head of its answer is there. `url` is sent as it is, encoded.
 
         Raises:
@@ -126,7 +126,7 @@ class Pool:
             _, line = await self._loop.create_connection(
                 lambda: Line(origin.free.append, origin.forget), sock=connected, ssl=tls, server_hostname=named
             )
-        except BaseException:
+        except BaseException:  # a cancelled connect too must leave no socket open
             connected.close()
             raise
         return line

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import msgspec
 
+from proxy.answers import Answer
 from proxy.auth import Identity, Keys, shown_key
 from proxy.bookkeeping import Bookkeeper
 from proxy.calls import Call, Given, off_loop
@@ -23,13 +23,12 @@ from proxy.errors import EXCHANGE_HEADER, STOPPED, ProxyError, too_large
 from proxy.exchange_ids import ExchangeIds
 from proxy.failures import Broken, Unreachable
 from proxy.headers import RawHeaders, downward, has_body, upward
-from proxy.litellm_upstream import Answer as TranslatedAnswer
 from proxy.litellm_upstream import LitellmUpstream
 from proxy.paths import Address
 from proxy.placing import Placing
 from proxy.routing import Fields, Router
 from proxy.transcript import Lender, Transcript
-from proxy.upstream import Answer, HttpUpstream
+from proxy.upstream import HttpUpstream
 from proxy.websockets import REFUSED
 from tfgrpo.dialects import Dialect, decoded, dialect_of
 from tfgrpo.types import Request
@@ -40,8 +39,6 @@ class _Named(msgspec.Struct):
 
     model: str | None = None
 
-
-_Answer: TypeAlias = Answer | TranslatedAnswer
 
 _find_model = msgspec.json.Decoder(_Named).decode
 
@@ -239,7 +236,7 @@ class Relay:
         finally:
             self._close(call, given, transcript)
 
-    async def _send(self, call: Call, arrival: _Arrival, body: bytes | AsyncIterator[bytes] | None) -> _Answer:
+    async def _send(self, call: Call, arrival: _Arrival, body: bytes | AsyncIterator[bytes] | None) -> Answer:
         route = call.route
         if (way := route.upstream.translated) is not None:
             own = shown_key(arrival.fields).decode("latin-1") if route.own and not way.environment else ""
@@ -271,7 +268,7 @@ class Relay:
             self._books.close(call, given, transcript)
 
 
-async def _relay(answer: _Answer, marks: RawHeaders, client: Client, transcript: Transcript) -> None:
+async def _relay(answer: Answer, marks: RawHeaders, client: Client, transcript: Transcript) -> None:
     """Pass an answer on as it comes. The last piece goes with the end where it is known, in one write."""
     headers = [*downward(answer.headers, bodiless=answer.bodiless), *marks]
     transcript.answered(answer.status, headers)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -19,12 +19,12 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
+from proxy.answers import Answer
 from proxy.errors import ProxyError
 from proxy.failures import Broken, Unreachable, reason
-from proxy.http1 import HEADER_BYTES
-from proxy.http1 import Answer as PlainAnswer
 from proxy.pool import KEEP_ALIVE, Pool
 from proxy.settings import Settings
+from proxy.wire import HEADER_BYTES
 
 PIECE_BYTES: Final = 1 << 20
 """A longer body is sent in pieces, so that no write holds up other requests, nor is held in two places."""
@@ -36,8 +36,8 @@ _FIRST_STATUS: Final = 200
 _LAST_STATUS: Final = 599
 
 
-class _Answer:
-    """An upstream's answer whose head is there; its body is read once, piece by piece, and closed in any case."""
+class _GeneralAnswer:
+    """An `answers.Answer` that aiohttp reads."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
@@ -74,10 +74,6 @@ class _Answer:
     def _reset(self) -> bool:
         closed = self._line.closed if self._line is not None else None
         return closed is not None and closed.done() and closed.exception() is not None
-
-
-Answer: TypeAlias = _Answer | PlainAnswer
-"""An answer, whichever client brought it."""
 
 
 class _Line(ResponseHandler):
@@ -211,7 +207,7 @@ class HttpUpstream:
         if connection is not None and connection.protocol is not None:
             connection.protocol.read_timeout = self._idle
             connection.protocol.start_timeout()
-        return _Answer(response)
+        return _GeneralAnswer(response)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -234,6 +230,7 @@ def host_of(base_url: str) -> str:
     return urlsplit(base_url).netloc
 
 
+@cache
 def _trusting(ca_file: Path | None) -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])

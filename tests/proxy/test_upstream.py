@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from proxy.answers import Answer
 from proxy.failures import Broken, Unreachable
 from proxy.headers import downward, upward
 from proxy.settings import Settings
-from proxy.upstream import Answer, HttpUpstream
+from proxy.upstream import HttpUpstream
 from tests.conftest import StartUpstream
 from tests.upstreams import answer, chunk, chunked_head
 

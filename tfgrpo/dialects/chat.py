@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import structs
 
-from tfgrpo.dialects import chunks, parts, sse
+from tfgrpo.dialects import chunks, parts
 from tfgrpo.dialects import json_reading as read
 from tfgrpo.types import Choice, Message, Request, Response, ToolCall
 
@@ -41,13 +41,7 @@ class Chat:
 
     def read_response(self, body: bytes, content_type: str) -> Response | None:
         """Return what we read of a response; None when it is neither JSON nor a stream of events."""
-        if sse.is_stream(body, content_type):
-            return chunks.assembled(body, _Growing)
-        fields = read.mapping(body)
-        if fields is None:
-            return None
-        choices = tuple(_choice(place, one) for place, one in enumerate(read.mappings(fields.get("choices"))))
-        return chunks.response(fields, choices, complete=bool(choices))
+        return chunks.answer(body, content_type, _choice, _Growing)
 
 
 class _Said(msgspec.Struct):

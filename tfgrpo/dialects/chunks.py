@@ -25,7 +25,32 @@ class Growing(Protocol):
         ...
 
 
-def response(fields: Mapping[str, Any], choices: tuple[Choice, ...], *, complete: bool) -> Response:
+def index(fields: Mapping[str, Any], place: int = 0) -> int:
+    """Return the index of a choice; one that names none has that of its place."""
+    found = read.count(fields.get("index"))
+    return place if found is None else found
+
+
+def answer(
+    body: bytes,
+    content_type: str,
+    choice: Callable[[int, Mapping[str, Any]], Choice],
+    begin: Callable[[], Growing],
+) -> Response | None:
+    """Return what we read of a response; None when it is neither JSON nor a stream of events.
+
+    `choice` reads one choice at its place of a whole answer, `begin` makes what puts one of a stream together.
+    """
+    if sse.is_stream(body, content_type):
+        return _assembled(body, begin)
+    fields = read.mapping(body)
+    if fields is None:
+        return None
+    choices = tuple(choice(place, one) for place, one in enumerate(read.mappings(fields.get("choices"))))
+    return _response(fields, choices, complete=bool(choices))
+
+
+def _response(fields: Mapping[str, Any], choices: tuple[Choice, ...], *, complete: bool) -> Response:
     """Return an answer with the id and the usage that `fields` hold."""
     usage = fields.get("usage")
     tokens = usage if isinstance(usage, dict) else {}
@@ -38,13 +63,7 @@ def response(fields: Mapping[str, Any], choices: tuple[Choice, ...], *, complete
     )
 
 
-def index(fields: Mapping[str, Any], place: int = 0) -> int:
-    """Return the index of a choice; one that names none has that of its place."""
-    found = read.count(fields.get("index"))
-    return place if found is None else found
-
-
-def assembled(body: bytes, begin: Callable[[], Growing]) -> Response:
+def _assembled(body: bytes, begin: Callable[[], Growing]) -> Response:
     """Return the answer that a recorded stream makes."""
     growing: dict[int, Growing] = {}
     finish: dict[int, str] = {}
@@ -66,7 +85,7 @@ def assembled(body: bytes, begin: Callable[[], Growing]) -> Response:
             finish[number] = read.text(one.get("finish_reason")) or finish.get(number, "")
     choices = tuple(Choice(number, one.message(), finish[number] or None) for number, one in sorted(growing.items()))
     finished = bool(choices) and (done or all(finish.values()))
-    return response({"id": id_, "usage": usage}, choices, complete=sound and finished)
+    return _response({"id": id_, "usage": usage}, choices, complete=sound and finished)
 
 
 def _chunks(body: bytes) -> Iterator[tuple[bool, dict[str, Any] | None]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tfgrpo.dialects import chunks, parts, sse
+from tfgrpo.dialects import chunks, parts
 from tfgrpo.dialects import json_reading as read
 from tfgrpo.types import Choice, Message, Request, Response
 
@@ -35,13 +35,7 @@ class Completions:
 
     def read_response(self, body: bytes, content_type: str) -> Response | None:
         """Return what we read of a response; None when it is neither JSON nor a stream of events."""
-        if sse.is_stream(body, content_type):
-            return chunks.assembled(body, _Growing)
-        fields = read.mapping(body)
-        if fields is None:
-            return None
-        choices = tuple(_choice(place, one) for place, one in enumerate(read.mappings(fields.get("choices"))))
-        return chunks.response(fields, choices, complete=bool(choices))
+        return chunks.answer(body, content_type, _choice, _Growing)
 
 
 def _first(prompt: str | list[Any]) -> str:
