@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any, TypeAlias
 
 from tfgrpo import significance
-from tfgrpo.rollouts import ChatRunner, Sampling
+from tfgrpo.rollouts import Prior, Runner, Sampling
 from tfgrpo.types import Rollout, Task
 
 JSON: TypeAlias = dict[str, Any]
@@ -44,13 +44,13 @@ class Evaluation:
 
 
 async def evaluate(
-    runner: ChatRunner, tasks: Sequence[Task], *, block: str, against: str, samples: int, sampling: Sampling
+    runner: Runner, tasks: Sequence[Task], *, tested: Prior, against: Prior, samples: int, sampling: Sampling
 ) -> Evaluation:
-    """Compare what the blocks `block` and `against` do to the policy model on `tasks`.
+    """Compare what the libraries `tested` and `against` do to the policy model on `tasks`.
 
     Each task is run `samples` times under each; sample i of both sides carries the same seed.
     """
-    ours = await runner.run(tasks, block, samples=samples, sampling=sampling)
+    ours = await runner.run(tasks, tested, samples=samples, sampling=sampling)
     theirs = await runner.run(tasks, against, samples=samples, sampling=sampling)
     means, others = [_mean(some) for some in ours], [_mean(some) for some in theirs]
     differences = [round(a - b, 12) for a, b in zip(means, others, strict=True)]

@@ -1,4 +1,4 @@
-"""Fresh rollouts of tasks: one completion each under a library, then a reward from a grader.
+"""Fresh rollouts of tasks under a library, each with a reward from a grader: the port `Runner`, and one completion.
 
 The library's block goes where live injection puts it, so that what is measured here is what live requests get. Only
 tasks of plain messages are run: no tool result is ever invented.
@@ -10,15 +10,16 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from msgspec.structs import replace
 
+from tfgrpo import library as libraries
 from tfgrpo.errors import RequestRefused
 from tfgrpo.graders import Grader
 from tfgrpo.llm import Llm
 from tfgrpo.tasks import gather
-from tfgrpo.types import Message, Rollout, Task
+from tfgrpo.types import Library, Message, Rollout, Task
 
 JSON: TypeAlias = dict[str, Any]
 
@@ -33,6 +34,37 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
+class Prior:
+    """A library as rollouts are given it, under the name that its block carries."""
+
+    set: str
+    version: int
+    library: Library
+
+    @property
+    def block(self) -> str:
+        """What is put in front of the model, "" for an empty library."""
+        return libraries.render(self.library, name=self.set, version=self.version)
+
+
+class Runner(Protocol):
+    """Makes fresh rollouts of tasks by one policy model."""
+
+    @property
+    def model(self) -> str:
+        """The policy model's name."""
+
+    async def run(
+        self, tasks: Sequence[Task], prior: Prior, *, samples: int, sampling: Sampling
+    ) -> list[tuple[Rollout, ...]]:
+        """Return `samples` rollouts of each task under `prior`, in the order of the tasks.
+
+        A rollout that fails is one with reward 0 and its `error`. Sample i of a task has the same luck whatever the
+        library, as far as the model takes a seed: samples can be paired.
+        """
+
+
+@dataclass(frozen=True, slots=True)
 class ChatRunner:
     """Makes a rollout of one completion by `llm`, and has it judged by `grader`."""
 
@@ -40,13 +72,16 @@ class ChatRunner:
     grader: Grader
     advance: Callable[[str], None]
 
-    async def run(
-        self, tasks: Sequence[Task], block: str, *, samples: int, sampling: Sampling
-    ) -> list[tuple[Rollout, ...]]:
-        """Return `samples` rollouts of each task under `block`, in the order of the tasks.
+    @property
+    def model(self) -> str:
+        """The policy model's name."""
+        return self.llm.name
 
-        Sample i of a task carries the same seed whatever the block: samples can be paired.
-        """
+    async def run(
+        self, tasks: Sequence[Task], prior: Prior, *, samples: int, sampling: Sampling
+    ) -> list[tuple[Rollout, ...]]:
+        """Return `samples` rollouts of each task under `prior`; see `Runner`."""
+        block = prior.block
         made = await gather(self._rollout(task, block, sample, sampling) for task in tasks for sample in range(samples))
         return [tuple(made[at : at + samples]) for at in range(0, len(made), samples)]
 
@@ -65,7 +100,13 @@ class ChatRunner:
             return Rollout(name, (), reward=0.0, error=str(error))
         finally:
             self.advance(sampling.stage)
-        rollout = Rollout(name, (Message("assistant", completion.text),))
+        rollout = Rollout(
+            name,
+            (Message("assistant", completion.text),),
+            prompt_tokens=completion.prompt_tokens,
+            completion_tokens=completion.completion_tokens,
+            usd=completion.usd,
+        )
         # A user's grader may take its time; the event loop must not wait for it.
         grade = await asyncio.to_thread(self.grader.grade, task, rollout)
         comments = (grade.critique,) if grade.critique else ()

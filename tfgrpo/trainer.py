@@ -18,12 +18,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tfgrpo import library as libraries
 from tfgrpo.consolidate import consolidate
 from tfgrpo.critique import Critic, chosen
 from tfgrpo.library import Limits
 from tfgrpo.optimizer import Optimizer
-from tfgrpo.rollouts import ChatRunner, Sampling, seed_of
+from tfgrpo.rollouts import Prior, Runner, Sampling, seed_of
 from tfgrpo.trajectories import contrasts
 from tfgrpo.types import Group, Library, Operation, Refusal, Task
 
@@ -102,12 +101,12 @@ class Trainer:
     async def _rolled_out(self, tasks: Sequence[Task], library: Library, practice: Practice, epoch: int) -> list[Group]:
         size = practice.group_size
         self.listener.begin("rollout", len(tasks) * size)
-        block = libraries.render(library, name=practice.set_name, version=practice.version)
+        prior = Prior(practice.set_name, practice.version, library)
         # Every epoch draws anew: the same seeds under the same library would repeat the same rollouts.
         sampling = Sampling(practice.temperature, seed=seed_of(practice.seed, epoch))
-        made = await practice.runner.run(tasks, block, samples=size, sampling=sampling)
+        made = await practice.runner.run(tasks, prior, samples=size, sampling=sampling)
         return [
-            Group(task.key, task, practice.runner.llm.name, practice.set_name, practice.version, rollouts)
+            Group(task.key, task, practice.runner.model, practice.set_name, practice.version, rollouts)
             for task, rollouts in zip(tasks, made, strict=True)
         ]
 
@@ -143,7 +142,7 @@ class Trainer:
 class Practice:
     """How fresh rollouts are made. `version` names the library in the block's markers, as live injection would."""
 
-    runner: ChatRunner
+    runner: Runner
     set_name: str
     version: int
     group_size: int = 5

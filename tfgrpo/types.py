@@ -279,6 +279,10 @@ class Rollout(msgspec.Struct, frozen=True):
     comments: tuple[str, ...] = ()
     error: str | None = None
     """Why the rollout failed; a failed rollout is a result like any other, with reward 0."""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    usd: float | None = None
+    """What it cost; None where nobody knows."""
 
     @property
     def answer(self) -> str:

@@ -4,26 +4,28 @@ from collections.abc import Callable
 
 from tests.tfgrpo.scripted import JSON, Reply, refusal, serving
 from tfgrpo.graders import by_name
-from tfgrpo.library import from_texts, render, strip
+from tfgrpo.library import from_texts, strip
 from tfgrpo.llm import Llm
-from tfgrpo.rollouts import ChatRunner, Sampling, inject, seed_of
+from tfgrpo.rollouts import ChatRunner, Prior, Sampling, inject, seed_of
 from tfgrpo.types import Message, Rollout, Task
 from tfgrpo.usage import Ledger
 
-BLOCK = render(from_texts(["Check units."]), name="s", version=1)
+PRIOR = Prior("s", 1, from_texts(["Check units."]))
+BLOCK = PRIOR.block
+NONE = Prior("s", 0, from_texts([]))
 ASK = Message("user", "How far?")
 TASKS = [Task(f"k{number}", (Message("user", f"task {number}"),), str(number)) for number in range(3)]
 
 
 async def made(
-    reply: Callable[[], Reply] | None = None, block: str = BLOCK
+    reply: Callable[[], Reply] | None = None, prior: Prior = PRIOR
 ) -> tuple[list[tuple[Rollout, ...]], list[JSON]]:
     def answer(request: JSON) -> Reply:
         return reply() if reply is not None else str(request["messages"][-1]["content"].replace("task ", "Answer: "))
 
     async with serving(answer) as endpoint, Llm(endpoint.model(), ledger=Ledger()) as llm:
         runner = ChatRunner(llm, by_name("exact"), lambda _: None)
-        rollouts = await runner.run(TASKS, block, samples=2, sampling=Sampling(0.3, 10))
+        rollouts = await runner.run(TASKS, prior, samples=2, sampling=Sampling(0.3, 10))
     return rollouts, endpoint.requests
 
 
@@ -55,7 +57,7 @@ async def test_each_rollout_is_rewarded_by_the_grader() -> None:
 
 
 async def test_samples_carry_seeds_that_do_not_depend_on_the_block() -> None:
-    seeds = [sorted((r["messages"][-1]["content"], r["seed"]) for r in (await made(block=b))[1]) for b in (BLOCK, "")]
+    seeds = [sorted((r["messages"][-1]["content"], r["seed"]) for r in (await made(prior=p))[1]) for p in (PRIOR, NONE)]
     assert seeds[0] == seeds[1] == [(f"task {n}", s) for n in range(3) for s in sorted(seed_of(10, i) for i in (0, 1))]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError, Namespace
 
-from tfgrpo import library
 from tfgrpo.commands.arguments import versioned
 from tfgrpo.commands.output import emit, note, say
 from tfgrpo.commands.progress import Progress
@@ -17,9 +16,9 @@ from tfgrpo.evaluation import Evaluation, evaluate
 from tfgrpo.graders import Grader
 from tfgrpo.llm import Llm
 from tfgrpo.memo import Memo
-from tfgrpo.rollouts import ChatRunner, Sampling
+from tfgrpo.rollouts import ChatRunner, Prior, Sampling
 from tfgrpo.store import Store
-from tfgrpo.types import EMPTY_VERSION, Library, Version
+from tfgrpo.types import EMPTY_VERSION, Version
 from tfgrpo.usage import Ledger, as_json
 
 STAGE = "evaluate"
@@ -107,21 +106,17 @@ async def _compare(
         async with Llm(model, ledger=ledger, memo=memo, concurrency=training.concurrency) as llm:
             with Progress(ledger) as progress:
                 progress.begin(STAGE, 2 * len(data.tasks) * arguments.k)
-                block, against = (_block(version.library, version) for version in versions)
+                tested, against = (Prior(version.set, version.version, version.library) for version in versions)
                 return await evaluate(
                     ChatRunner(llm, judge, progress.advance),
                     data.tasks,
-                    block=block,
+                    tested=tested,
                     against=against,
                     samples=arguments.k,
                     sampling=Sampling(training.evaluation_temperature, arguments.seed, STAGE),
                 )
     finally:
         memo.close()
-
-
-def _block(lessons: Library, version: Version) -> str:
-    return library.render(lessons, name=version.set, version=version.version)
 
 
 def _name(version: Version) -> str:
