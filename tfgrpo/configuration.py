@@ -98,7 +98,8 @@ class Training(_Settings):
 class StoreSettings(_Settings):
     """Where everything is kept."""
 
-    url: str = "sqlite:///data/tfgrpo.db"
+    url: str = Field(default="sqlite:///data/tfgrpo.db", repr=False)
+    """SQLite's file, or a PostgreSQL database; with a password in it, it is shown nowhere."""
 
 
 class Layered(BaseSettings):

@@ -1,37 +1,36 @@
 """Connections: how a store is opened, and the two kinds of transaction it knows.
 
-Reading is a plain transaction. Writing is `BEGIN IMMEDIATE` on SQLite, which takes the one write lock at once
-instead of failing half-way, and is tried again while another process holds it. A durable write survives power loss
-when it returns; any other may lose its last moments then, never its order.
+Reading is a plain transaction. Writing is tried again while another process is in its way. A durable write survives
+power loss when it returns, and no other durable write runs beside it; any other may lose its last moments then, never
+its order. What differs between databases stands in `sqlite` and `postgresql`.
 """
 
 from __future__ import annotations
 
 import random
-import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain
-from pathlib import Path
-from typing import Any, TypeVar
+from types import ModuleType
+from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, Dialect, Engine, Table, create_engine, event
+from sqlalchemy import Connection, Dialect, Table
+from sqlalchemy.dialects.postgresql import Insert as PostgresqlInsert
+from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from tfgrpo.errors import StoreError
-from tfgrpo.store import migrations
-
-BUSY_SECONDS = 5.0
-"""How long one statement waits for another process's write lock."""
+from tfgrpo.store import migrations, postgresql, sqlite
 
 ATTEMPTS = 5
 
 ROWS = 50
 """How many rows one statement inserts."""
+
+_KINDS: Final[dict[str, ModuleType]] = {"sqlite": sqlite, "postgresql": postgresql}
 
 _T = TypeVar("_T")
 
@@ -45,11 +44,8 @@ class Database:
 
     def __init__(self, url: str, *, migrate: bool) -> None:
         self._url = parsed(url)
-        if migrate:
-            _make_folder(self._url)
-        elif self._url.database and not Path(self._url.database).exists():
-            raise StoreError(f"there is no store at {self._url.database}: start tfgrpo-proxy once, it makes one")
-        self._engine = _engine(self._url)
+        self._kind = _KINDS[self._url.get_backend_name()]
+        self._engine = self._kind.engine(self._url)
         try:
             self._prepare(migrate=migrate)
         except StoreError:
@@ -58,8 +54,8 @@ class Database:
 
     @property
     def dialect(self) -> str:
-        """The name of the SQL spoken: `sqlite`."""
-        return self._engine.dialect.name
+        """The name of the SQL spoken: `sqlite` or `postgresql`."""
+        return str(self._url.get_backend_name())
 
     def read(self, work: Callable[[Connection], _T]) -> _T:
         """Return what `work` makes of one consistent view of the store."""
@@ -75,8 +71,8 @@ class Database:
             try:
                 with self._writing(durable=durable) as connection:
                     return work(connection)
-            except OperationalError as error:
-                if attempt == ATTEMPTS or "locked" not in str(error.orig):
+            except DBAPIError as error:
+                if attempt == ATTEMPTS or not self._kind.passing(error):
                     raise StoreError(f"the store could not be written: {_reason(error)}") from error
                 # Other writers wait as well; uneven pauses keep them from meeting again and again.
                 time.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311 - not a secret
@@ -92,35 +88,28 @@ class Database:
     def _writing(self, *, durable: bool) -> Iterator[Connection]:
         with self._engine.connect() as plain:
             connection = plain.execution_options(tfgrpo_write=True)
-            # A pragma inside a transaction has no effect, so it goes to the driver before SQLAlchemy begins one.
-            cursor = connection.connection.cursor()
-            cursor.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-            cursor.close()
+            self._kind.before_writing(connection, durable=durable)
             with connection.begin():
+                self._kind.begun_writing(connection, durable=durable)
                 yield connection
 
     def _prepare(self, *, migrate: bool) -> None:
         try:
+            self._kind.prepare(self._engine, self._url, migrate=migrate)
             if migrate:
-                self._set_wal()
                 self.write(migrations.migrate, durable=True)
             self.read(migrations.check)
         except SQLAlchemyError as error:
             raise StoreError(f"the store {self._url.database} cannot be opened: {_reason(error)}") from error
         except StoreError as error:
-            raise StoreError(f"the store {self._url.database}: {error}") from error
+            if migrate:
+                raise StoreError(f"the store {self._url.database}: {error}") from error
+            raise
 
-    def _set_wal(self) -> None:
-        try:
-            with self._engine.connect() as connection:
-                # To the driver, outside of a transaction: there this pragma would change nothing.
-                cursor = connection.connection.cursor()
-                cursor.execute("PRAGMA journal_mode=WAL")
-                mode = str(cursor.fetchall()[0][0])
-        except sqlite3.Error as error:
-            raise StoreError(f"cannot be opened: {error}") from error
-        if mode != "wal":
-            raise StoreError(f"cannot use write-ahead logging there (journal mode {mode}); choose a local disk")
+
+def insert(connection: Connection, table: Table) -> SqliteInsert | PostgresqlInsert:
+    """Return an INSERT into the table that takes `on_conflict_...`, which both databases know in one form."""
+    return (SqliteInsert if connection.dialect.name == "sqlite" else PostgresqlInsert)(table)
 
 
 def insert_new(connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
@@ -145,43 +134,20 @@ def _insert(table: Table, columns: tuple[str, ...], rows: int, dialect: Dialect)
 
 
 def parsed(url: str) -> URL:
-    """Return the address of a store; StoreError when it is none that is stored in."""
+    """Return the address of a store; StoreError when it is none, which never shows it: it may hold a password."""
     try:
         found = make_url(url)
     except ArgumentError as error:
         raise StoreError("store.url is not a database URL; an example is sqlite:///data/tfgrpo.db") from error
-    if found.get_backend_name() != "sqlite":
-        raise StoreError(f"store.url names {found.get_backend_name()!r}; this release stores in sqlite:///PATH only")
-    if not found.database or found.database == ":memory:":
-        raise StoreError("store.url names no file; an example is sqlite:///data/tfgrpo.db")
+    name = "postgresql" if found.get_backend_name() == "postgres" else found.get_backend_name()
+    if name not in _KINDS:
+        raise StoreError(
+            f"store.url names {name!r}; stored is in sqlite:///PATH or {postgresql.DRIVER}://USER:PASSWORD@HOST/NAME"
+        )
+    if name == "postgresql":
+        found = found.set(drivername=postgresql.DRIVER)
+    _KINDS[name].check(found)
     return found
-
-
-def _make_folder(url: URL) -> None:
-    folder = Path(url.database or "").parent
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(f"the store {url.database} cannot be opened: folder {folder}: {error.strerror}") from error
-
-
-def _engine(url: URL) -> Engine:
-    engine = create_engine(
-        url, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False}, pool_size=8, max_overflow=-1
-    )
-
-    @event.listens_for(engine, "connect")
-    def _connected(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
-        connection.isolation_level = None  # the driver begins nothing by itself; we say when and how
-        connection.execute("PRAGMA foreign_keys=OFF")
-        connection.execute("PRAGMA temp_store=MEMORY")
-
-    @event.listens_for(engine, "begin")
-    def _begun(connection: Connection) -> None:
-        writes = connection.get_execution_options().get("tfgrpo_write", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-    return engine
 
 
 def _reason(error: SQLAlchemyError) -> str:

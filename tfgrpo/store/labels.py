@@ -7,11 +7,10 @@ from typing import Any, Literal
 
 import msgspec.structs
 from sqlalchemy import Connection, and_, or_, select
-from sqlalchemy.dialects.sqlite import insert
 
 from tfgrpo.errors import Conflict
 from tfgrpo.store import schema
-from tfgrpo.store.engine import Database
+from tfgrpo.store.engine import Database, insert
 from tfgrpo.trajectories import Placed
 from tfgrpo.types import Label
 
@@ -103,8 +102,8 @@ def _within(column: Any, set_name: str | None, *, unnamed: bool) -> tuple[Any, .
 def _add(connection: Connection, label: Label, index: int) -> Status:
     table = schema.labels
     row = {name: getattr(label, name) for name in _LABEL}
-    inserted = connection.execute(insert(table).on_conflict_do_nothing(), row)
-    if inserted.rowcount == 1:
+    new = insert(connection, table).on_conflict_do_nothing().returning(table.c.feedback_id)
+    if connection.execute(new, row).first() is not None:
         return "stored"
     found = connection.execute(
         select(table).where(table.c.app == label.app, table.c.feedback_id == label.feedback_id)

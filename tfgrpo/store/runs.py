@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, delete, insert, or_, select, update
-from sqlalchemy.dialects.sqlite import insert as upsert
 
 from tfgrpo.errors import NotFound
 from tfgrpo.store import schema
 from tfgrpo.store.engine import Database
+from tfgrpo.store.engine import insert as upsert
 
 RunStatus = Literal["running", "finished", "stopped", "failed"]
 
@@ -102,9 +102,13 @@ class Runs:
         leases, now = schema.leases, time.time()
         free = or_(leases.c.expires_at < now, leases.c.holder == holder)
         row = {"name": name, "holder": holder, "expires_at": now + ttl}
-        statement = upsert(leases).values(**row)
-        statement = statement.on_conflict_do_update(index_elements=["name"], set_=row, where=free)
-        return self._database.write(lambda connection: connection.execute(statement).rowcount == 1)
+
+        def work(connection: Connection) -> bool:
+            taken = upsert(connection, leases).values(**row)
+            taken = taken.on_conflict_do_update(index_elements=["name"], set_=row, where=free)
+            return connection.execute(taken.returning(leases.c.name)).first() is not None
+
+        return self._database.write(work)
 
     def holder(self, name: str) -> str | None:
         """Return who holds a lease now."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import zstandard
 from msgspec.structs import astuple, fields
-from sqlalchemy import Connection, Row, Select, and_, bindparam, func, select, update
+from sqlalchemy import Connection, Integer, Row, Select, and_, bindparam, cast, func, select, update
 
 from tfgrpo.store import schema
 from tfgrpo.store.engine import Database, insert_new
@@ -219,7 +219,7 @@ class Traffic:
             )
             .where(complete, table.c.dialect.is_not(None))
             .group_by(table.c.app, table.c.trajectory)
-            .having(func.max(table.c.truncated) == False)  # noqa: E712 - a column, not a Python bool
+            .having(func.max(cast(table.c.truncated, Integer)) == 0)
             .order_by(table.c.app, table.c.trajectory)
         )
         if set_name is not None:

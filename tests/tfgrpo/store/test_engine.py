@@ -5,32 +5,36 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, inspect
+from sqlalchemy import create_engine, inspect, update
 
+from tests.tfgrpo.store.examples import exchange
 from tfgrpo.errors import StoreError
-from tfgrpo.store import Store, schema
+from tfgrpo.store import Batch, Store, schema
 from tfgrpo.store.migrations import STEPS
+from tfgrpo.types import Bodies
 
 
 def _path(url: str) -> Path:
     return Path(url.removeprefix("sqlite:///"))
 
 
-@pytest.mark.usefixtures("store")
-def test_a_store_is_made_with_its_folder_and_in_wal_mode(url: str) -> None:
-    with sqlite3.connect(_path(url)) as connection:
+def test_a_store_is_made_with_its_folder_and_in_wal_mode(sqlite_url: str) -> None:
+    Store.open(sqlite_url, migrate=True).close()
+    with sqlite3.connect(_path(sqlite_url)) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 @pytest.mark.usefixtures("store")
 def test_the_migrations_make_the_tables_that_the_queries_name(url: str) -> None:
-    found = inspect(create_engine(url))
+    engine = create_engine(url)
+    found = inspect(engine)
     assert set(found.get_table_names()) == set(schema.metadata.tables)
     for name, table in schema.metadata.tables.items():
         keys = [column.name for column in table.primary_key]
         assert found.get_pk_constraint(name)["constrained_columns"] == keys
         columns = {(c["name"], c["nullable"]) for c in found.get_columns(name) if c["name"] not in keys}
         assert columns == {(c.name, c.nullable) for c in table.columns if not c.primary_key}, name
+    engine.dispose()
 
 
 def test_migrating_twice_is_migrating_once(store: Store, url: str) -> None:
@@ -41,25 +45,28 @@ def test_migrating_twice_is_migrating_once(store: Store, url: str) -> None:
 
 
 def test_a_store_that_is_not_there_is_refused_unless_it_may_be_made(url: str) -> None:
-    with pytest.raises(StoreError, match="there is no store at"):
+    with pytest.raises(StoreError, match="start tfgrpo-proxy once"):
         Store.open(url)
 
 
 @pytest.mark.usefixtures("store")
 def test_a_newer_schema_is_refused(url: str) -> None:
-    with sqlite3.connect(_path(url)) as connection:
-        connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (str(len(STEPS) + 1),))
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        newer = update(schema.meta).where(schema.meta.c.key == "schema").values(value=str(len(STEPS) + 1))
+        connection.execute(newer)
+    engine.dispose()
     with pytest.raises(StoreError, match="start a newer tfgrpo"):
         Store.open(url, migrate=True)
 
 
-def test_a_file_that_is_no_database_is_refused_and_left_alone(url: str) -> None:
-    path = _path(url)
+def test_a_file_that_is_no_database_is_refused_and_left_alone(sqlite_url: str) -> None:
+    path = _path(sqlite_url)
     path.parent.mkdir()
     path.write_text("these are my notes, and they are long enough to be no empty file" * 50)
     before = path.read_bytes()
     with pytest.raises(StoreError, match="file is not a database"):
-        Store.open(url, migrate=True)
+        Store.open(sqlite_url, migrate=True)
     assert path.read_bytes() == before
 
 
@@ -68,10 +75,12 @@ def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
         Store.open(f"sqlite:///{tmp_path}", migrate=True)
 
 
-@pytest.mark.parametrize("url", ["nonsense", "mysql://host/db", "sqlite://", "sqlite:///:memory:"])
-def test_a_url_that_cannot_be_used_is_refused_naming_the_setting(url: str) -> None:
+@pytest.mark.parametrize(
+    "address", ["nonsense", "mysql://host/db", "sqlite://", "sqlite:///:memory:", "postgresql://host"]
+)
+def test_a_url_that_cannot_be_used_is_refused_naming_the_setting(address: str) -> None:
     with pytest.raises(StoreError, match=r"store\.url"):
-        Store.open(url, migrate=True)
+        Store.open(address, migrate=True)
 
 
 def test_many_writers_at_once_all_get_through(store: Store, url: str) -> None:
@@ -85,3 +94,30 @@ def test_many_writers_at_once_all_get_through(store: Store, url: str) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(write, range(50)))
     assert [store.runs.holder(f"lease-{number}") for number in range(50)] == ["me"] * 50
+
+
+def test_replicas_that_start_at_once_migrate_once(url: str) -> None:
+    def start(_: int) -> bytes:
+        own = Store.open(url, migrate=True)
+        try:
+            return own.secret()
+        finally:
+            own.close()
+
+    with ThreadPoolExecutor(6) as pool:
+        assert len(set(pool.map(start, range(6)))) == 1
+
+
+def test_a_server_that_is_not_there_is_an_error_without_its_password(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="the store x") as error:
+        Store.open(f"postgresql+psycopg://me:hidden-word@/x?host={tmp_path}", migrate=True)
+    assert "hidden-word" not in str(error.value)
+
+
+def test_text_that_a_client_sent_is_kept_whatever_characters_it_has(store: Store) -> None:
+    odd = exchange(model="a\0b \N{SNOWMAN}")
+    store.traffic.add(Batch(((odd, Bodies(b"\0", b"\0")),)))
+    kept = store.traffic.exchange(odd.id)
+    assert kept is not None
+    assert kept.model in ("a\0b \N{SNOWMAN}", "a\N{REPLACEMENT CHARACTER}b \N{SNOWMAN}")
+    assert store.traffic.bodies([odd.id])[odd.id].request == b"\0"

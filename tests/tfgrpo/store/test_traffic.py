@@ -70,7 +70,7 @@ def test_a_trajectory_that_changed_its_version_is_mixed(store: Store) -> None:
 
 
 def test_what_an_attacker_writes_into_an_id_is_a_value_and_no_statement(store: Store) -> None:
-    nasty = "x'; DROP TABLE exchanges; --\0\""
+    nasty = "x'; DROP TABLE exchanges; --\""
     store.traffic.add(Batch(exchanges=((exchange(1, id=nasty, trajectory=nasty), Bodies()),)))
     found = store.traffic.exchange(nasty)
     assert found is not None

@@ -1,0 +1,94 @@
+"""What PostgreSQL needs of us: durable writes one after the other, others at once, and text without NUL.
+
+What is read and then written (revisions, version numbers, migrations) stands in durable writes. An advisory lock lets
+one of them in at a time, over all replicas, as SQLite's write lock does; under READ COMMITTED it then sees what the
+one before it wrote.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import psycopg
+from psycopg.types.string import StrDumper, StrDumperUnknown, StrDumperVarchar
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from tfgrpo.errors import StoreError
+
+DRIVER: Final = "postgresql+psycopg"
+
+CONNECT_SECONDS: Final = 5
+"""How long one attempt to connect may take."""
+
+STATEMENT_SECONDS: Final = 60
+"""A statement that takes longer is given up: a live proxy must not wait for it forever."""
+
+_LOCK: Final = 0x7466_6772_706F
+"""The advisory lock of this project: any number that nobody else uses."""
+
+_PASSING: Final = frozenset({"40001", "40P01"})
+"""serialization_failure and deadlock_detected."""
+
+
+def check(url: URL) -> None:
+    """Raise StoreError when the address names no database."""
+    if not url.database:
+        raise StoreError(f"store.url names no database; an example is {DRIVER}://user:password@host/tfgrpo")
+
+
+def engine(url: URL) -> Engine:
+    """Return an engine. Each connection is asked whether it is alive before it is used."""
+    options = f"-c statement_timeout={STATEMENT_SECONDS * 1000} -c timezone=UTC"
+    arguments = {"connect_timeout": CONNECT_SECONDS, "application_name": "tfgrpo", "options": options}
+    made = create_engine(url, connect_args=arguments, pool_size=8, max_overflow=-1, pool_pre_ping=True)
+
+    @event.listens_for(made, "connect")
+    def _connected(connection: psycopg.Connection[Any], _: ConnectionPoolEntry) -> None:
+        for dumper in (_Text, _Varchar, _Unknown):
+            connection.adapters.register_dumper(str, dumper)
+
+    return made
+
+
+def prepare(made: Engine, url: URL, *, migrate: bool) -> None:
+    """Do nothing: the database is there, or connecting says that it is not."""
+
+
+def before_writing(connection: Connection, *, durable: bool) -> None:
+    """Do nothing: what is to be said is said inside the transaction."""
+
+
+def begun_writing(connection: Connection, *, durable: bool) -> None:
+    """Wait for the durable write before this one, or say that this one's last moments may be lost with the power."""
+    if durable:
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+    else:
+        connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+
+
+def passing(error: DBAPIError) -> bool:
+    """Whether the same transaction may succeed when it is tried again."""
+    return getattr(error.orig, "sqlstate", None) in _PASSING
+
+
+def _without_nul(text: Any) -> Any:
+    # PostgreSQL's text takes every character but this one, which SQLite keeps.
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(text, str) else text
+
+
+class _Text(StrDumper):
+    def dump(self, obj: str) -> Any:
+        return super().dump(_without_nul(obj))
+
+
+class _Varchar(StrDumperVarchar):
+    def dump(self, obj: str) -> Any:
+        return super().dump(_without_nul(obj))
+
+
+class _Unknown(StrDumperUnknown):
+    def dump(self, obj: str) -> Any:
+        return super().dump(_without_nul(obj))

@@ -1,0 +1,89 @@
+"""What SQLite needs of us: a file and its folder, write-ahead logging, one writer at a time for whom others wait."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from tfgrpo.errors import StoreError
+
+BUSY_SECONDS = 5.0
+"""How long one statement waits for another process's write lock."""
+
+
+def check(url: URL) -> None:
+    """Raise StoreError when the address names no file."""
+    if not url.database or url.database == ":memory:":
+        raise StoreError("store.url names no file; an example is sqlite:///data/tfgrpo.db")
+
+
+def engine(url: URL) -> Engine:
+    """Return an engine whose transactions begin when we say so."""
+    made = create_engine(
+        url, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False}, pool_size=8, max_overflow=-1
+    )
+
+    @event.listens_for(made, "connect")
+    def _connected(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
+        connection.isolation_level = None  # the driver begins nothing by itself; we say when and how
+        connection.execute("PRAGMA foreign_keys=OFF")
+        connection.execute("PRAGMA temp_store=MEMORY")
+
+    @event.listens_for(made, "begin")
+    def _begun(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("tfgrpo_write", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return made
+
+
+def prepare(made: Engine, url: URL, *, migrate: bool) -> None:
+    """Make the folder and set write-ahead logging, or see that there is a file.
+
+    Raises:
+        StoreError: there is none, or it cannot be used.
+    """
+    if not migrate:
+        if not Path(url.database or "").exists():
+            raise StoreError(f"there is no store at {url.database}: start tfgrpo-proxy once, it makes one")
+        return
+    folder = Path(url.database or "").parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"the store {url.database} cannot be opened: folder {folder}: {error.strerror}") from error
+    _set_wal(made)
+
+
+def before_writing(connection: Connection, *, durable: bool) -> None:
+    """Say, before the transaction begins, how safe its end must be: a pragma inside of it has no effect."""
+    cursor = connection.connection.cursor()
+    cursor.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+    cursor.close()
+
+
+def begun_writing(connection: Connection, *, durable: bool) -> None:
+    """Do nothing: `BEGIN IMMEDIATE` took the lock."""
+
+
+def passing(error: DBAPIError) -> bool:
+    """Whether the same transaction may succeed when it is tried again."""
+    return "locked" in str(error.orig)
+
+
+def _set_wal(made: Engine) -> None:
+    try:
+        with made.connect() as connection:
+            # To the driver, outside of a transaction: there this pragma would change nothing.
+            cursor = connection.connection.cursor()
+            cursor.execute("PRAGMA journal_mode=WAL")
+            mode = str(cursor.fetchall()[0][0])
+    except sqlite3.Error as error:
+        raise StoreError(f"cannot be opened: {error}") from error
+    if mode != "wal":
+        raise StoreError(f"cannot use write-ahead logging there (journal mode {mode}); choose a local disk")
