@@ -115,15 +115,16 @@ class Parts:
     def __init__(self, settings: Settings, config: Path | None) -> None:
         store = Store.open(settings.store.url)
         secret = store.secret()
+        peers = store.shared or settings.server.workers > 1
         self._store = store
         self._upstream = HttpUpstream(settings)
         self._litellm = LitellmUpstream(settings)
-        self._deployments = Deployments(store, peers=settings.server.workers > 1)
+        self._deployments = Deployments(store, peers=peers)
         self._recorder = Recorder(
             store,
             queue_bytes=settings.recorder.queue_bytes,
             body_bytes=settings.recorder.body_bytes,
-            peers=settings.server.workers > 1,
+            peers=peers,
         )
         self._labels = LabelWriter(store)
         self._linker = Linker(
@@ -133,7 +134,7 @@ class Parts:
             secret=secret,
             ignore=settings.grouping.patterns,
             system=settings.grouping.system,
-            peers=settings.server.workers > 1,
+            peers=peers,
         )
         self._scheduler = _scheduler(settings, store, config)
         self._books = Bookkeeper(self._linker, self._recorder)

@@ -18,6 +18,7 @@ import uvicorn
 from proxy.app import App
 from proxy.server import bind, configured
 from proxy.settings import Settings
+from tests.postgresql import Server, server
 from tests.upstreams import PATIENCE, RawUpstream, Script
 from tfgrpo.store import Store
 from tfgrpo.types import Exchange
@@ -127,6 +128,12 @@ class RunningProxy:
             return list(reversed(store.traffic.page(limit=1000)))
         finally:
             store.close()
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with server(tmp_path_factory.mktemp("postgresql")) as started:
+        yield started
 
 
 StartProxy = Callable[..., RunningProxy]

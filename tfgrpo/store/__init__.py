@@ -36,12 +36,17 @@ class Store:
 
     @classmethod
     def open(cls, url: str, *, migrate: bool = False) -> Store:
-        """Open the store at `url` (`sqlite:///PATH`); with `migrate`, make it or bring it up to date first.
+        """Open the store at `url`, of SQLite or PostgreSQL; with `migrate`, make it or bring it up to date first.
 
         Raises:
             StoreError: It cannot be opened, or its schema is not the one this program knows.
         """
         return cls(Database(url, migrate=migrate))
+
+    @property
+    def shared(self) -> bool:
+        """Whether programs on other machines may use this store."""
+        return self._database.dialect != "sqlite"
 
     def secret(self) -> bytes:
         """Return the 32 bytes that exchange ids and arms are keyed with: made once, the same for every worker."""

@@ -8,14 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.postgresql import Server, server
 from tfgrpo.store import Store
-
-
-@pytest.fixture(scope="session")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with server(tmp_path_factory.mktemp("postgresql")) as started:
-        yield started
 
 
 @pytest.fixture
