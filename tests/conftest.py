@@ -131,8 +131,8 @@ class RunningProxy:
 
 
 @pytest.fixture(scope="session")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with server(tmp_path_factory.mktemp("postgresql")) as started:
+def postgresql() -> Iterator[Server]:
+    with server() as started:
         yield started
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
+from tempfile import TemporaryDirectory
 
 import psycopg
 from sqlalchemy.engine import URL, make_url
@@ -35,11 +36,17 @@ class Server:
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[Server]:
-    """Yield the server that the environment names, or start one in `folder` and stop it at the end."""
+def server() -> Iterator[Server]:
+    """Yield the server that the environment names, or start one and stop it at the end."""
     if given := os.environ.get("TFGRPO_TEST_POSTGRESQL"):
         yield Server(given)
         return
+    # Started by root, the server runs as another user, whom pytest keeps out of its folders.
+    with TemporaryDirectory(prefix="tfgrpo-") as folder:
+        yield from _started(Path(folder))
+
+
+def _started(folder: Path) -> Iterator[Server]:
     with warnings.catch_warnings():
         # It would like to have XDG_RUNTIME_DIR, and does without.
         warnings.simplefilter("ignore")

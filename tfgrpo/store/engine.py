@@ -7,6 +7,7 @@ its order. What differs between databases stands in `sqlite` and `postgresql`.
 
 from __future__ import annotations
 
+import importlib
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,14 +24,14 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from tfgrpo.errors import StoreError
-from tfgrpo.store import migrations, postgresql, sqlite
+from tfgrpo.store import migrations
 
 ATTEMPTS = 5
 
 ROWS = 50
 """How many rows one statement inserts."""
 
-_KINDS: Final[dict[str, ModuleType]] = {"sqlite": sqlite, "postgresql": postgresql}
+POSTGRESQL: Final = "postgresql+psycopg"
 
 _T = TypeVar("_T")
 
@@ -44,7 +45,7 @@ class Database:
 
     def __init__(self, url: str, *, migrate: bool) -> None:
         self._url = parsed(url)
-        self._kind = _KINDS[self._url.get_backend_name()]
+        self._kind = _kind(self._url)
         self._engine = self._kind.engine(self._url)
         try:
             self._prepare(migrate=migrate)
@@ -140,14 +141,21 @@ def parsed(url: str) -> URL:
     except ArgumentError as error:
         raise StoreError("store.url is not a database URL; an example is sqlite:///data/tfgrpo.db") from error
     name = "postgresql" if found.get_backend_name() == "postgres" else found.get_backend_name()
-    if name not in _KINDS:
+    if name not in ("sqlite", "postgresql"):
         raise StoreError(
-            f"store.url names {name!r}; stored is in sqlite:///PATH or {postgresql.DRIVER}://USER:PASSWORD@HOST/NAME"
+            f"store.url names {name!r}; stored is in sqlite:///PATH or {POSTGRESQL}://USER:PASSWORD@HOST/NAME"
         )
     if name == "postgresql":
-        found = found.set(drivername=postgresql.DRIVER)
-    _KINDS[name].check(found)
+        found = found.set(drivername=POSTGRESQL)
+    if not found.database or found.database == ":memory:":
+        example = "sqlite:///data/tfgrpo.db" if name == "sqlite" else f"{POSTGRESQL}://USER:PASSWORD@HOST/NAME"
+        raise StoreError(f"store.url names no database; an example is {example}")
     return found
+
+
+def _kind(url: URL) -> ModuleType:
+    """Return what is particular to a database. PostgreSQL's driver takes 0.1 s to load: only where it is used."""
+    return importlib.import_module(f"tfgrpo.store.{url.get_backend_name()}")
 
 
 def _reason(error: SQLAlchemyError) -> str:

@@ -16,10 +16,6 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from tfgrpo.errors import StoreError
-
-DRIVER: Final = "postgresql+psycopg"
-
 CONNECT_SECONDS: Final = 5
 """How long one attempt to connect may take."""
 
@@ -31,12 +27,6 @@ _LOCK: Final = 0x7466_6772_706F
 
 _PASSING: Final = frozenset({"40001", "40P01"})
 """serialization_failure and deadlock_detected."""
-
-
-def check(url: URL) -> None:
-    """Raise StoreError when the address names no database."""
-    if not url.database:
-        raise StoreError(f"store.url names no database; an example is {DRIVER}://user:password@host/tfgrpo")
 
 
 def engine(url: URL) -> Engine:

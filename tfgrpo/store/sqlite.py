@@ -16,12 +16,6 @@ BUSY_SECONDS = 5.0
 """How long one statement waits for another process's write lock."""
 
 
-def check(url: URL) -> None:
-    """Raise StoreError when the address names no file."""
-    if not url.database or url.database == ":memory:":
-        raise StoreError("store.url names no file; an example is sqlite:///data/tfgrpo.db")
-
-
 def engine(url: URL) -> Engine:
     """Return an engine whose transactions begin when we say so."""
     made = create_engine(
