@@ -75,10 +75,10 @@ class Plan:
         few = fewest(self.level)
         if self.available < few:
             return f"{self.available} tasks can show nothing at level {self.level:.3g}, whatever the effect: give {few}"
-        samples = "no number is enough" if self.samples_needed is None else f"k {self.samples_needed}"
+        samples = "no k is enough" if self.samples_needed is None else f"it needs k {self.samples_needed}"
         return (
             f"an effect of {self.effect:g} needs {self.tasks} tasks at k {self.samples}; {self.available} tasks are "
-            f"here, with which it needs {samples} (80% power at level {self.level:.3g}; {self.variance.source})"
+            f"here, with which {samples} (80% power at level {self.level:.3g}; {self.variance.source})"
         )
 
 

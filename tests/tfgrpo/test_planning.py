@@ -20,7 +20,7 @@ def test_the_samples_needed_are_enough_for_the_tasks_there_are() -> None:
 
 def test_no_number_of_samples_is_enough_where_effects_vary_too_much_from_task_to_task() -> None:
     found = plan(0.02, samples=32, available=30, level=0.05, variance=KNOWN)
-    assert (found.samples_needed, "no number is enough" in str(found)) == (None, True)
+    assert (found.samples_needed, "no k is enough" in str(found)) == (None, True)
 
 
 def test_too_few_tasks_can_show_nothing_whatever_the_effect() -> None:

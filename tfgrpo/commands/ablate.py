@@ -38,7 +38,7 @@ def ablation(proof: Proof) -> int:
         usage = as_json(proof.ledger.total())
         emit({**found.as_json(), **names, "policy_model": version.policy_model, "pruned": made_version, "usage": usage})
     else:
-        say(_explain(proof, version, found, made) + other_model)
+        say(_explain(proof, version, found, made) + (f"\n{other_model.strip()}" if other_model else ""))
     return 0
 
 
