@@ -75,6 +75,15 @@ class Model(_Settings):
         return None if value is None else checked_url(value)
 
 
+class Gate(_Settings):
+    """The held-out comparison of what a run learned with what is deployed."""
+
+    samples: int = Field(default=8, ge=1)
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    margin: float = Field(default=0.02, ge=0, le=1)
+    minimum_effect: float = Field(default=0.0, ge=0, le=1)
+
+
 class Training(_Settings):
     """How a set is trained and evaluated."""
 
@@ -93,6 +102,7 @@ class Training(_Settings):
     optimizer_temperature: float = Field(default=0.3, ge=0, le=2)
     max_words: int = Field(default=32, ge=1)
     max_entries: int = Field(default=50, ge=1)
+    gate: Gate = Gate()
 
 
 class StoreSettings(_Settings):

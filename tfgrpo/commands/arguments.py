@@ -88,6 +88,19 @@ def _evaluate(made: argparse.ArgumentParser) -> None:
     made.add_argument("--data", type=Path, required=True, metavar="FILE", help="held-out JSONL tasks")
     made.add_argument("--grader", metavar="NAME", help="how answers are rewarded (training.grader)")
     made.add_argument("--k", type=_count, default=32, help="samples per task and side (32)")
+    made.add_argument("--pass-at", type=_count, metavar="J", help="the k of Pass@k, at most --k (--k)")
+    made.add_argument(
+        "--guard",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="tasks the set was not made for, which must not get worse (repeatable)",
+    )
+    made.add_argument("--effect", type=_positive, metavar="X", help="the effect to plan for")
+    made.add_argument("--plan", action="store_true", help="say what the effect needs, and call no model")
+    made.add_argument("--ablate", action="store_true", help="measure what each entry is worth")
+    made.add_argument("--prune", action="store_true", help="with --ablate: store a version without what hurts")
     _bounds(made)
 
 
