@@ -8,13 +8,14 @@ is for `consolidate`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from typing import Final
 
 from msgspec.structs import replace
 
 from tfgrpo import library as libraries
+from tfgrpo.consolidate import rejection
 from tfgrpo.errors import RequestRefused
 from tfgrpo.optimizer import Optimizer
 from tfgrpo.prompts import section, shorten
@@ -49,6 +50,8 @@ class Critic:
     optimizer: Optimizer
     given: Mapping[int, Library]
     advance: Callable[[str], None]
+    under: Mapping[str, Library] = field(default_factory=dict)
+    """The libraries that fresh rollouts were made under, by the key of their group; they come before `given`."""
 
     async def summaries(self, groups: Sequence[Group]) -> list[Group]:
         """Return the groups with what can be compared: at most `MOST_ROLLOUTS`, each as its summary."""
@@ -71,7 +74,7 @@ class Critic:
     async def _summary(self, group: Group, rollout: Rollout) -> Rollout:
         text = transcript(rollout.messages) if rollout.error is None else f"The attempt failed: {rollout.error}"
         if not is_short(rollout):
-            given = self.given.get(group.version, Library())
+            given = self.under.get(group.key, self.given.get(group.version, Library()))
             cut = shorten(text, self.optimizer.reserve * CHARACTERS_PER_TOKEN)
             parts = [self._task(group), section("library", libraries.lines(given))]
             parts += [section("rollout", cut, {"reward": reward(rollout)})]
@@ -107,7 +110,7 @@ class Critic:
         parts = [section("library", libraries.lines(library))]
         parts += [section("lessons", "\n".join(f"- {lesson}" for lesson in critique.lessons))]
         if rejected:
-            parts += [section("rejected", "\n".join(map(_rejection, rejected)))]
+            parts += [section("rejected", "\n".join(map(rejection, rejected)))]
         try:
             answer = await self.optimizer.operations("propose", parts)
         except RequestRefused as error:
@@ -172,12 +175,6 @@ def _feedback(text: str) -> list[str]:
 
 def _reference(group: Group) -> list[str]:
     return [section("reference", group.task.reference)] if group.task.reference is not None else []
-
-
-def _rejection(refusal: Refusal) -> str:
-    operation = refusal.operation
-    named = " ".join([operation.operation, *operation.ids])
-    return f"- {named}: {operation.text or ''} (refused: {refusal.reason})"
 
 
 def _named(stage: str, faults: Sequence[str]) -> tuple[str, ...]:

@@ -77,7 +77,8 @@ def _train(made: argparse.ArgumentParser) -> None:
     )
     made.add_argument("--data", type=Path, metavar="FILE", help="JSONL tasks, for --from dataset")
     made.add_argument("--grader", metavar="NAME", help="how answers are rewarded, for --from dataset")
-    made.add_argument("--deploy", action="store_true", help="deploy the new version, unproven as it is")
+    made.add_argument("--recipe", choices=("ours", "paper"), help="paper: every departure from the paper is off")
+    made.add_argument("--deploy", action="store_true", help="deploy the new version; a data set's only if it helps")
     made.add_argument("--reuse", action="store_true", help="also learn from groups earlier runs learned from")
     _bounds(made)
 

@@ -1,0 +1,176 @@
+"""The cheap check of edits inside a run: every change is left out for half of the next tasks, by a fair draw.
+
+A change is what an edit did to one entry: made it, reworded it or took it away. While it is on trial, half of the
+tasks are rolled out with it and half without; the rollouts are made anyway, so the check costs none. Rewards are
+compared by task, corrected by what the task earned before (a control variate: Deng and others 2013, "Improving the
+sensitivity of online controlled experiments"). A change is taken back only when it is shown to do harm; one that
+was seen on enough tasks without that is trusted. Pure: it makes no rollout and calls no model. It says nothing on
+whether anything helps: that is for the gate, on tasks that nobody learned from.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf, sqrt
+from statistics import NormalDist, fmean, variance
+from typing import Final
+
+from msgspec import structs
+
+from tfgrpo.types import Experience, Library, Operation
+
+FEWEST: Final = 8
+"""Tasks on each side below which nothing is said: the noise cannot be told from so few."""
+
+_NORMAL: Final = NormalDist()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One entry before and after; None where it is not there."""
+
+    id: str
+    before: Experience | None
+    after: Experience | None
+
+    @property
+    def operation(self) -> Operation:
+        """The change as the operation that would make it."""
+        if self.after is None:
+            return Operation("delete", (self.id,))
+        ids = () if self.before is None else (self.id,)
+        return Operation("update" if ids else "add", ids, self.after.text, sources=self.after.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What rollouts with and without a change came to. `upper` bounds the effect from above, one-sided."""
+
+    change: Change
+    effect: float
+    upper: float
+    tasks_with: int
+    tasks_without: int
+
+    @property
+    def tested(self) -> bool:
+        """Whether there were enough tasks to say anything."""
+        return min(self.tasks_with, self.tasks_without) >= FEWEST
+
+    @property
+    def harms(self) -> bool:
+        """Whether harm is shown."""
+        return self.upper < 0
+
+    def __str__(self) -> str:
+        return (
+            f"tasks earned {-self.effect:.3f} less with it than without (at least {-self.upper:.3f}; "
+            f"{self.tasks_with} tasks with, {self.tasks_without} without)"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The changes on trial, from `trusted` to the current library, with what was seen of them so far.
+
+    `seen` holds, by id, the text on trial and pairs (was it there, what the task earned beyond expectation).
+    `enough` is how many tasks make a change trusted, `confidence` how sure harm must be.
+    """
+
+    trusted: Library
+    enough: int
+    confidence: float
+    seen: Mapping[str, tuple[str | None, tuple[tuple[bool, float], ...]]] = field(default_factory=dict)
+
+    def draw(self, library: Library, tasks: int, seed: int) -> list[frozenset[str]]:
+        """Return for each task the ids of the changes that it does without: each change is absent for half."""
+        absent: list[set[str]] = [set() for _ in range(tasks)]
+        for change in changes(self.trusted, library):
+            # No secret; by id, so that one change's draw does not depend on the others.
+            rng = random.Random(f"{seed}:{change.id}")  # noqa: S311
+            for at in rng.sample(range(tasks), tasks // 2):
+                absent[at].add(change.id)
+        return [frozenset(ids) for ids in absent]
+
+    def observed(self, library: Library, absent: Sequence[frozenset[str]], surplus: Sequence[float]) -> Trial:
+        """Return the trial with what tasks earned, each under the library without its `absent` changes."""
+        seen = {}
+        for change in changes(self.trusted, library):
+            text = change.after.text if change.after else None
+            known, earlier = self.seen.get(change.id, (text, ()))
+            if known != text:
+                earlier = ()
+            new = tuple((change.id not in ids, extra) for ids, extra in zip(absent, surplus, strict=True))
+            seen[change.id] = (text, (*earlier, *new))
+        return replace(self, seen=seen)
+
+    def findings(self, library: Library) -> list[Finding]:
+        """Return what was found of each change that was on trial, in the order of entries."""
+        return [
+            _finding(change, self.seen[change.id][1], self.confidence)
+            for change in changes(self.trusted, library)
+            if change.id in self.seen
+        ]
+
+    def settled(self, library: Library, harmful: Sequence[Change], *, ended: bool = False) -> Trial:
+        """Return the trial after harm was taken back from `library`, with what was seen enough trusted.
+
+        With `ended` everything that remains is trusted.
+        """
+        left = changes(self.trusted, without(library, harmful))
+        open_ = [] if ended else [change for change in left if self._times(change.id) < self.enough]
+        seen = {change.id: self.seen[change.id] for change in open_ if change.id in self.seen}
+        return replace(self, trusted=without(without(library, harmful), open_), seen=seen)
+
+    def _times(self, id_: str) -> int:
+        return len(self.seen[id_][1]) if id_ in self.seen else 0
+
+
+def changes(before: Library, after: Library) -> list[Change]:
+    """Return what differs in text between two libraries, entry by entry: first those of `before`, then new ones."""
+    old = {entry.id: entry for entry in before.experiences}
+    new = {entry.id: entry for entry in after.experiences}
+    return [
+        Change(id_, old.get(id_), new.get(id_))
+        for id_ in dict.fromkeys([*old, *new])
+        if (id_ in old) != (id_ in new) or old[id_].text != new[id_].text
+    ]
+
+
+def without(library: Library, undone: Sequence[Change]) -> Library:
+    """Return `library` with changes undone. An entry that comes back stands at the end."""
+    back = {change.id: change.before for change in undone}
+    kept = [back.pop(entry.id, entry) for entry in library.experiences]
+    entries = [entry for entry in (*kept, *back.values()) if entry is not None]
+    return structs.replace(library, experiences=tuple(entries))
+
+
+def surplus(rewards: Sequence[float], earlier: Sequence[float | None]) -> list[float]:
+    """Return what each task earned beyond what its earlier rewards lead one to expect.
+
+    `rewards` are means of a task's rollouts, `earlier` its mean before (None: never seen). Tasks that were never
+    seen are held against their own mean.
+    """
+    known = [(now, before) for now, before in zip(rewards, earlier, strict=True) if before is not None]
+    fresh = [now for now, before in zip(rewards, earlier, strict=True) if before is None]
+    mean = fmean(now for now, _ in known) if known else 0.0
+    middle = fmean(before for _, before in known) if known else 0.0
+    spread = sum((before - middle) ** 2 for _, before in known)
+    slope = sum((now - mean) * (before - middle) for now, before in known) / spread if spread else 0.0
+    level = fmean(fresh) if fresh else 0.0
+    return [
+        now - level if before is None else now - mean - slope * (before - middle)
+        for now, before in zip(rewards, earlier, strict=True)
+    ]
+
+
+def _finding(change: Change, seen: Sequence[tuple[bool, float]], confidence: float) -> Finding:
+    present = [extra for there, extra in seen if there]
+    absent = [extra for there, extra in seen if not there]
+    if min(len(present), len(absent)) < FEWEST:
+        return Finding(change, 0.0, inf, len(present), len(absent))
+    effect = fmean(present) - fmean(absent)
+    error = sqrt(variance(present) / len(present) + variance(absent) / len(absent))
+    return Finding(change, effect, effect + _NORMAL.inv_cdf(confidence) * error, len(present), len(absent))
