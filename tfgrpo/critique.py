@@ -20,6 +20,7 @@ from tfgrpo.errors import RequestRefused
 from tfgrpo.optimizer import Optimizer
 from tfgrpo.prompts import section, shorten
 from tfgrpo.tasks import gather
+from tfgrpo.transcripts import transcript
 from tfgrpo.types import Group, Library, Message, Operation, Refusal, Rollout
 from tfgrpo.usage import CHARACTERS_PER_TOKEN
 
@@ -72,12 +73,14 @@ class Critic:
         return replace(group, rollouts=tuple(rollouts))
 
     async def _summary(self, group: Group, rollout: Rollout) -> Rollout:
-        text = transcript(rollout.messages) if rollout.error is None else f"The attempt failed: {rollout.error}"
+        room = self.optimizer.reserve * CHARACTERS_PER_TOKEN
+        text = f"The attempt failed: {rollout.error}"
+        if rollout.error is None:
+            text = transcript(rollout.messages, room)
         if not is_short(rollout):
             given = self.under.get(group.key, self.given.get(group.version, Library()))
-            cut = shorten(text, self.optimizer.reserve * CHARACTERS_PER_TOKEN)
             parts = [self._task(group), section("library", libraries.lines(given))]
-            parts += [section("rollout", cut, {"reward": reward(rollout)})]
+            parts += [section("rollout", text, {"reward": reward(rollout)})]
             parts += _feedback("\n".join(rollout.comments)) + _reference(group)
             try:
                 text = await self.optimizer.write("summarise", parts)
@@ -126,8 +129,8 @@ class Critic:
         return changed(critique, operations=operations, faults=faults)
 
     def _task(self, group: Group) -> str:
-        text = transcript(group.task.messages)
-        return section("task", shorten(text, self.optimizer.reserve * CHARACTERS_PER_TOKEN // 2))
+        room = self.optimizer.reserve * CHARACTERS_PER_TOKEN // 2
+        return section("task", transcript(group.task.messages, room))
 
 
 def chosen(group: Group) -> Group:
@@ -154,19 +157,6 @@ def is_short(rollout: Rollout) -> bool:
 def reward(rollout: Rollout) -> str:
     """Return a rollout's reward as prompts show it."""
     return str(round(rollout.reward or 0.0, 3))
-
-
-def transcript(messages: Sequence[Message]) -> str:
-    """Return messages as plain text. One message stands alone, several each under its role."""
-    if len(messages) == 1 and not messages[0].tool_calls:
-        return messages[0].text
-    return "\n\n".join(_shown(message) for message in messages)
-
-
-def _shown(message: Message) -> str:
-    name = "result of a tool" if message.role == "tool" else message.role
-    calls = [f"(calls {call.name} with {call.arguments})" for call in message.tool_calls]
-    return "\n".join([f"[{name}]", *([message.text] if message.text else []), *calls])
 
 
 def _feedback(text: str) -> list[str]:

@@ -165,7 +165,7 @@ class Course:
         if self.trial is None:
             return ()
         trial = self.trial.observed(library, absent, surplus(rewards, before))
-        findings = tuple(trial.findings(library))
+        findings = tuple(trial.findings(library, closing=closing))
         harmful = [one.change for one in findings if one.harms]
         self.trial = trial.settled(library, harmful, ended=closing)
         return findings

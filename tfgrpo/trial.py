@@ -12,18 +12,24 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from math import inf, sqrt
-from statistics import NormalDist, fmean, variance
+from dataclasses import dataclass, replace
+from math import inf
+from statistics import NormalDist, fmean
 from typing import Final
 
 from msgspec import structs
 
+from tfgrpo import additive
 from tfgrpo.types import Experience, Library, Operation
 
 FEWEST: Final = 8
 """Tasks on each side below which nothing is said: the noise cannot be told from so few."""
 
+LOOK: Final = 40
+"""Tasks after which a change is first judged: each early look is one more chance to be wrong."""
+RIDGE: Final = 0.5
+
+_HALF: Final = {True: 0.5, False: -0.5, None: 0.0}
 _NORMAL: Final = NormalDist()
 
 
@@ -34,6 +40,11 @@ class Change:
     id: str
     before: Experience | None
     after: Experience | None
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """The change as rollouts know it: another wording is another change."""
+        return self.id, self.after.text if self.after else None
 
     @property
     def operation(self) -> Operation:
@@ -57,7 +68,7 @@ class Finding:
     @property
     def tested(self) -> bool:
         """Whether there were enough tasks to say anything."""
-        return min(self.tasks_with, self.tasks_without) >= FEWEST
+        return self.upper < inf
 
     @property
     def harms(self) -> bool:
@@ -72,17 +83,24 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """One task: which changes on trial it had (by id and text), and what it earned beyond expectation."""
+
+    had: Mapping[tuple[str, str | None], bool]
+    surplus: float
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
     """The changes on trial, from `trusted` to the current library, with what was seen of them so far.
 
-    `seen` holds, by id, the text on trial and pairs (was it there, what the task earned beyond expectation).
     `enough` is how many tasks make a change trusted, `confidence` how sure harm must be.
     """
 
     trusted: Library
     enough: int
     confidence: float
-    seen: Mapping[str, tuple[str | None, tuple[tuple[bool, float], ...]]] = field(default_factory=dict)
+    seen: tuple[Seen, ...] = ()
 
     def draw(self, library: Library, tasks: int, seed: int) -> list[frozenset[str]]:
         """Return for each task the ids of the changes that it does without: each change is absent for half."""
@@ -96,22 +114,31 @@ class Trial:
 
     def observed(self, library: Library, absent: Sequence[frozenset[str]], surplus: Sequence[float]) -> Trial:
         """Return the trial with what tasks earned, each under the library without its `absent` changes."""
-        seen = {}
-        for change in changes(self.trusted, library):
-            text = change.after.text if change.after else None
-            known, earlier = self.seen.get(change.id, (text, ()))
-            if known != text:
-                earlier = ()
-            new = tuple((change.id not in ids, extra) for ids, extra in zip(absent, surplus, strict=True))
-            seen[change.id] = (text, (*earlier, *new))
-        return replace(self, seen=seen)
+        on_trial = changes(self.trusted, library)
+        new = [
+            Seen({change.key: change.id not in ids for change in on_trial}, extra)
+            for ids, extra in zip(absent, surplus, strict=True)
+        ]
+        return replace(self, seen=(*self.seen, *new))
 
-    def findings(self, library: Library) -> list[Finding]:
-        """Return what was found of each change that was on trial, in the order of entries."""
+    def findings(self, library: Library, *, closing: bool = False) -> list[Finding]:
+        """Return what was found of each change on trial, in the order of entries.
+
+        Their effects are fitted together, as if they added up. A change is judged once it was seen on `LOOK` tasks,
+        or as many as there are; when `closing`, as soon as anything can be said.
+        """
+        on_trial = changes(self.trusted, library)
+        if not on_trial:
+            return []
+        keys = [change.key for change in on_trial]
+        rows = [[_HALF[seen.had.get(key)] for key in keys] for seen in self.seen]
+        told = [(row, seen.surplus) for row, seen in zip(rows, self.seen, strict=True) if any(row)]
+        if not told:
+            return []
+        fitted = additive.fit([row for row, _ in told], [extra for _, extra in told], ridge=RIDGE)
+        least = 2 * FEWEST if closing else min(LOOK, self.enough)
         return [
-            _finding(change, self.seen[change.id][1], self.confidence)
-            for change in changes(self.trusted, library)
-            if change.id in self.seen
+            self._finding(change, [row[at] for row, _ in told], fitted[at], least) for at, change in enumerate(on_trial)
         ]
 
     def settled(self, library: Library, harmful: Sequence[Change], *, ended: bool = False) -> Trial:
@@ -120,12 +147,15 @@ class Trial:
         With `ended` everything that remains is trusted.
         """
         left = changes(self.trusted, without(library, harmful))
-        open_ = [] if ended else [change for change in left if self._times(change.id) < self.enough]
-        seen = {change.id: self.seen[change.id] for change in open_ if change.id in self.seen}
-        return replace(self, trusted=without(without(library, harmful), open_), seen=seen)
+        open_ = [] if ended else [one for one in left if sum(one.key in seen.had for seen in self.seen) < self.enough]
+        return replace(self, trusted=without(without(library, harmful), open_))
 
-    def _times(self, id_: str) -> int:
-        return len(self.seen[id_][1]) if id_ in self.seen else 0
+    def _finding(self, change: Change, column: Sequence[float], fitted: tuple[float, float], least: int) -> Finding:
+        effect, error = fitted
+        present, absent = sum(one > 0 for one in column), sum(one < 0 for one in column)
+        upper = effect + _NORMAL.inv_cdf(self.confidence) * error
+        judged = present + absent >= least and min(present, absent) >= FEWEST
+        return Finding(change, effect, upper if judged else inf, present, absent)
 
 
 def changes(before: Library, after: Library) -> list[Change]:
@@ -164,13 +194,3 @@ def surplus(rewards: Sequence[float], earlier: Sequence[float | None]) -> list[f
         now - level if before is None else now - mean - slope * (before - middle)
         for now, before in zip(rewards, earlier, strict=True)
     ]
-
-
-def _finding(change: Change, seen: Sequence[tuple[bool, float]], confidence: float) -> Finding:
-    present = [extra for there, extra in seen if there]
-    absent = [extra for there, extra in seen if not there]
-    if min(len(present), len(absent)) < FEWEST:
-        return Finding(change, 0.0, inf, len(present), len(absent))
-    effect = fmean(present) - fmean(absent)
-    error = sqrt(variance(present) / len(present) + variance(absent) / len(absent))
-    return Finding(change, effect, effect + _NORMAL.inv_cdf(confidence) * error, len(present), len(absent))

@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from tests.tfgrpo.scripted import JSON, Reply, refusal, sections, serving, stage
-from tfgrpo.critique import MOST_ROLLOUTS, SHORT, Critic, Critique, chosen, transcript
+from tfgrpo.critique import MOST_ROLLOUTS, SHORT, Critic, Critique, chosen
 from tfgrpo.llm import Llm
 from tfgrpo.optimizer import Optimizer
+from tfgrpo.transcripts import transcript
 from tfgrpo.types import Experience, Group, Library, Message, Operation, Refusal, Rollout, Task, ToolCall
 from tfgrpo.usage import Ledger
 
