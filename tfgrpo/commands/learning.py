@@ -22,7 +22,7 @@ from tfgrpo.rollouts import ChatRunner, Prior, Runner, Sampling
 from tfgrpo.splits import Splits
 from tfgrpo.store import Store
 from tfgrpo.trainer import Learned, Practice, Trainer
-from tfgrpo.types import Library
+from tfgrpo.types import Library, VersionStatus
 from tfgrpo.usage import Ledger
 
 FEWEST = 6
@@ -51,6 +51,7 @@ class Result:
 
     learned: Learned
     gate: Evaluation | None = None
+    verdict: VersionStatus = "unproven"
 
 
 async def learn(job: Job, material: Material) -> Result:
@@ -73,6 +74,13 @@ async def learn(job: Job, material: Material) -> Result:
             if material.splits is None:
                 return Result(await trainer.learn(material.groups, material.library))
             return await _practised(job, trainer, material, material.splits, memo)
+
+
+def verdict(found: Evaluation, minimum_effect: float) -> VersionStatus:
+    """Return the gate's word: what the comparison shows, but an effect that is too small to be wanted is none."""
+    if found.comparison.verdict == "helps" and found.comparison.difference < minimum_effect:
+        return "no effect shown"
+    return found.comparison.verdict
 
 
 def optimizer(llm: Llm, training: Training, recipe: Recipe, seed: int) -> Optimizer:
@@ -123,7 +131,8 @@ async def _practised(job: Job, trainer: Trainer, material: Material, splits: Spl
                 "the version with `tfgrpo evaluate`"
             )
             return Result(learned)
-        return Result(learned, await _judged(job, runner, trainer, material, learned.library))
+        found = await _judged(job, runner, trainer, material, learned.library)
+        return Result(learned, found, verdict(found, training.gate.minimum_effect))
 
 
 async def _judged(job: Job, runner: Runner, trainer: Trainer, material: Material, library: Library) -> Evaluation:

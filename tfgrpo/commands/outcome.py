@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from tfgrpo.commands.learning import Job, Result
 from tfgrpo.commands.material import Material
 from tfgrpo.commands.output import note, of_operation, of_version, say
+from tfgrpo.commands.policies import foreign
 from tfgrpo.store import Store
 from tfgrpo.trainer import Learned, Step
 from tfgrpo.types import Deployment, Group, Library, Refusal, Version, VersionStatus
@@ -40,18 +41,19 @@ def stored(job: Job, material: Material, result: Result) -> JSON:
     told = as_json(job, material, result)
     if _texts(result.learned.library) == _texts(material.library):
         return told
-    status: VersionStatus = result.gate.comparison.verdict if result.gate else "unproven"
     version = _known(job, material, result.learned) or job.store.sets.add_version(
         job.arguments.set,
         result.learned.library,
-        status=status,
+        status=result.verdict,
         parent=material.parent,
         policy_model=_models(result.learned),
         run=job.id,
     )
     deployed = job.arguments.deploy and _may_deploy(job, material, result)
     if deployed:
-        _deploy(job.store, version, status)
+        if said := foreign(job.store, version):
+            note(said)
+        _deploy(job.store, version, result.verdict)
     return {**told, **of_version(version), "deployed": deployed}
 
 
@@ -85,7 +87,7 @@ def as_json(job: Job, material: Material, result: Result) -> JSON:
         "epochs": [{"experiences": len(end.library), "validation": end.score} for end in learned.epochs],
         "library_before": _entries(material.library),
         "library_after": _entries(learned.library),
-        "gate": result.gate.as_json() if result.gate else None,
+        "gate": {**result.gate.as_json(), "verdict": result.verdict} if result.gate else None,
     }
 
 
@@ -125,9 +127,9 @@ def _may_deploy(job: Job, material: Material, result: Result) -> bool:
     """Whether --deploy is followed: for traffic, and without a gate by choice, it is the user's word."""
     if material.splits is None or not job.recipe.gate:
         return True
-    if result.gate is not None and result.gate.comparison.verdict == "helps":
+    if result.verdict == "helps":
         return True
-    said = result.gate.comparison.verdict if result.gate else "no verdict"
+    said = result.verdict if result.gate else "no verdict"
     note(f"not deployed: the gate came to '{said}', and --deploy takes a data set's version only when it helps")
     return False
 
