@@ -33,7 +33,7 @@ class Practice:
     epochs: int = 3
     temperature: float = 0.7
     seed: int = 0
-    trial: float | None = 0.8
+    trial: float | None = 0.7
     validation: tuple[Task, ...] = ()
     validation_temperature: float = 0.3
 

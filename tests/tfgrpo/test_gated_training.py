@@ -44,6 +44,15 @@ async def test_what_a_data_set_taught_is_deployed_when_the_gate_says_that_it_hel
     assert (await result(tmp_path, "sets", "list"))[0]["live"] == 1
 
 
+async def test_a_version_that_is_learned_again_keeps_one_row_and_what_was_shown(tmp_path: Path) -> None:
+    practising(tmp_path)
+    asked = [one for one in DATASET if one != "--deploy"]
+    async with serving(learner) as endpoint:
+        made = [await result(tmp_path, *asked, tasks(tmp_path, 60), endpoint=endpoint) for _ in range(2)]
+    assert [(one["version"], one["status"]) for one in made] == [(1, "helps")] * 2
+    assert "against the parent on held-out tasks" in made[1]["note"]
+
+
 async def test_what_shows_no_effect_is_stored_with_that_word_and_not_deployed(tmp_path: Path) -> None:
     practising(tmp_path)
     async with serving(lambda request: learner(request, helps=False)) as endpoint:

@@ -41,13 +41,14 @@ def stored(job: Job, material: Material, result: Result) -> JSON:
     told = as_json(job, material, result)
     if _texts(result.learned.library) == _texts(material.library):
         return told
-    version = _known(job, material, result.learned) or job.store.sets.add_version(
+    version = _known(job, material, result) or job.store.sets.add_version(
         job.arguments.set,
         result.learned.library,
         status=result.verdict,
         parent=material.parent,
         policy_model=_models(result.learned),
         run=job.id,
+        note=_proof(result),
     )
     deployed = job.arguments.deploy and _may_deploy(job, material, result)
     if deployed:
@@ -134,14 +135,29 @@ def _may_deploy(job: Job, material: Material, result: Result) -> bool:
     return False
 
 
-def _known(job: Job, material: Material, learned: Learned) -> Version | None:
-    """Return the version that says the very same: the same groups learned from again, with nothing new beside them."""
-    texts = _texts(learned.library)
-    for version in job.store.sets.versions(job.arguments.set):
-        if version.parent == material.parent and _texts(version.library) == texts:
-            note(f"version {version.version} holds these experiences already, so no new one is made")
-            return version
+def _known(job: Job, material: Material, result: Result) -> Version | None:
+    """Return the version that says the very same: the same groups learned from again, with nothing new beside them.
+
+    A gate's word on it becomes its status, but what shows nothing does not undo what was shown.
+    """
+    sets, texts = job.store.sets, _texts(result.learned.library)
+    for version in sets.versions(job.arguments.set):
+        if version.parent != material.parent or _texts(version.library) != texts:
+            continue
+        note(f"version {version.version} holds these experiences already, so no new one is made")
+        shows = result.verdict in ("helps", "hurts")
+        if result.gate and (shows or version.status in ("unproven", "by hand")):
+            sets.set_status(version.set, version.version, result.verdict, note=_proof(result))
+        return sets.version(version.set, version.version)
     return None
+
+
+def _proof(result: Result) -> str:
+    """Return what a version's note says of the gate."""
+    if result.gate is None:
+        return ""
+    low, high = result.gate.comparison.interval
+    return f"{result.gate.comparison.difference:+.3f} [{low:+.3f}, {high:+.3f}] against the parent on held-out tasks"
 
 
 def _deploy(store: Store, version: Version, status: VersionStatus) -> Deployment:
