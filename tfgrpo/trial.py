@@ -28,6 +28,8 @@ FEWEST: Final = 8
 LOOK: Final = 40
 """Tasks after which a change is first judged: each early look is one more chance to be wrong."""
 RIDGE: Final = 0.5
+TINY: Final = 1e-9
+"""A spread of earlier rewards below this is none."""
 
 _HALF: Final = {True: 0.5, False: -0.5, None: 0.0}
 _NORMAL: Final = NormalDist()
@@ -188,7 +190,7 @@ def surplus(rewards: Sequence[float], earlier: Sequence[float | None]) -> list[f
     mean = fmean(now for now, _ in known) if known else 0.0
     middle = fmean(before for _, before in known) if known else 0.0
     spread = sum((before - middle) ** 2 for _, before in known)
-    slope = sum((now - mean) * (before - middle) for now, before in known) / spread if spread else 0.0
+    slope = sum((now - mean) * (before - middle) for now, before in known) / spread if spread > TINY else 0.0
     level = fmean(fresh) if fresh else 0.0
     return [
         now - level if before is None else now - mean - slope * (before - middle)
