@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import floor, sqrt
+from math import ceil, comb, floor, log2, pi, sqrt
 from statistics import NormalDist, fmean, stdev
 from typing import Final, Literal, TypeAlias
 
@@ -25,8 +25,7 @@ SUBSETS: Final = 20_000
 """Random subsets: they place the ends of a 95 percent interval within about a tenth of a percent."""
 
 _NORMAL: Final = NormalDist()
-_FEWEST: Final = 6
-"""Under so many tasks no sign-flip test can reject at 5 percent: 2 of 2**5 outcomes are more than that."""
+_PASSED: Final = 1 - 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +50,24 @@ def compare(differences: Sequence[float], *, samples: int, seed: int = 0, alpha:
     )
 
 
+def level(use: int, alpha: float = ALPHA) -> float:
+    """Return at which level the `use`-th use (from 1) of the same held-out tasks is tested.
+
+    alpha x 6 / (pi^2 use^2): all levels together come to alpha, however often the tasks are used (the sum of 1/k^2 is
+    pi^2/6), so that by the union bound a false verdict in any of the uses stays as rare as in one.
+    """
+    return alpha * 6 / (pi * use) ** 2
+
+
+def fewest(alpha: float = ALPHA) -> int:
+    """Return under how many tasks no sign-flip test can reject: 2 of the 2**n outcomes are more than `alpha`."""
+    return ceil(log2(2 / alpha))
+
+
 def sign_flip_interval(differences: Sequence[float], alpha: float = ALPHA, *, seed: int = 0) -> tuple[float, float]:
     """Return the mean differences that a two-sided sign-flip test does not reject; the same seed, the same interval.
 
-    (-1, 1), the whole range, when there are too few tasks for any to be rejected.
+    (-1, 1), the whole range, when there are too few tasks for any to be rejected, or too few subsets for the level.
     """
     exact = len(differences) < EXACT_BELOW
     subsets = _all_subsets(differences) if exact else _random_subsets(differences, random.Random(seed))  # noqa: S311 - resampling, no secret
@@ -62,6 +75,46 @@ def sign_flip_interval(differences: Sequence[float], alpha: float = ALPHA, *, se
     means = sorted(round(total / size, 12) for total, size in subsets if size)
     rank = floor(alpha / 2 * (len(means) + 1))
     return (means[rank - 1], means[-rank]) if rank >= 1 else (-1.0, 1.0)
+
+
+def share_interval(share: float, tasks: int, alpha: float = ALPHA) -> tuple[float, float]:
+    """Return an interval for the mean over all such tasks, of which `tasks` had the mean `share`, each in [0, 1].
+
+    Wilson's (1927, "Probable inference, the law of succession, and statistical inference"), as if each task were all
+    right or all wrong. Nothing in [0, 1] spreads more than that: the interval errs on the wide side, and a mean of 1
+    does not pass for certainty.
+    """
+    z = _NORMAL.inv_cdf(1 - alpha / 2)
+    spread = z * sqrt(share * (1 - share) / tasks + z * z / (4 * tasks * tasks))
+    middle, scale = share + z * z / (2 * tasks), 1 + z * z / tasks
+    return max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale)
+
+
+def pass_at(rewards: Sequence[float], k: int) -> float:
+    """Return Pass@k of one task: the chance that of k of its samples at least one has the full reward.
+
+    The unbiased estimator 1 - C(n - c, k) / C(n, k) of Chen et al. 2021 (arXiv 2107.03374, section 2.1) for n samples
+    of which c passed; n is at least k.
+    """
+    failed = sum(reward < _PASSED for reward in rewards)
+    return 1 - comb(failed, k) / comb(len(rewards), k)
+
+
+def smallest_detectable(differences: Sequence[float], samples: int, alpha: float = ALPHA) -> float:
+    """Return the smallest mean difference that as many tasks with as much noise would show.
+
+    Never less than what the fewest tasks that can show anything come to when each moves by one sample: where no task
+    moved, noise cannot be seen.
+    """
+    n = len(differences)
+    if n < fewest(alpha):
+        return 1.0
+    return min(1.0, max(quantiles(alpha) * stdev(differences) / sqrt(n), fewest(alpha) / (n * samples)))
+
+
+def quantiles(alpha: float) -> float:
+    """Return how many standard errors an effect must be large to be shown at `alpha` with 80 percent power."""
+    return _NORMAL.inv_cdf(1 - alpha / 2) + _NORMAL.inv_cdf(POWER)
 
 
 def _all_subsets(differences: Sequence[float]) -> list[tuple[float, int]]:
@@ -81,15 +134,3 @@ def _random_subsets(differences: Sequence[float], rng: random.Random) -> list[tu
         parts = [table[coin % len(table)] for table, coin in zip(tables, coins, strict=True)]
         subsets.append((sum(part[0] for part in parts), sum(part[1] for part in parts)))
     return subsets
-
-
-def smallest_detectable(differences: Sequence[float], samples: int, alpha: float = ALPHA) -> float:
-    """Return the smallest mean difference that as many tasks with as much noise would show.
-
-    Never less than what six tasks that each move by one sample come to: where no task moved, noise cannot be seen.
-    """
-    n = len(differences)
-    if n < _FEWEST:
-        return 1.0
-    z = _NORMAL.inv_cdf(1 - alpha / 2) + _NORMAL.inv_cdf(POWER)
-    return min(1.0, max(z * stdev(differences) / sqrt(n), _FEWEST / (n * samples)))

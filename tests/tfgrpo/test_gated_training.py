@@ -62,6 +62,15 @@ async def test_what_shows_no_effect_is_stored_with_that_word_and_not_deployed(tm
     assert (await result(tmp_path, "sets", "list"))[0]["live"] is None
 
 
+async def test_what_harms_the_tasks_of_a_guard_hurts_and_is_not_deployed(tmp_path: Path) -> None:
+    practising(tmp_path)
+    guard = tmp_path / "guard.jsonl"
+    guard.write_text("".join(json.dumps({"question": f"guard {n}", "answer": "no"}) + "\n" for n in range(40)))
+    async with serving(learner) as endpoint:
+        made = await result(tmp_path, *DATASET, tasks(tmp_path, 60), "--guard", str(guard), endpoint=endpoint)
+    assert (made["gate"]["guards"][0]["verdict"], made["status"], made["deployed"]) == ("harmed", "hurts", False)
+
+
 async def test_an_effect_smaller_than_wanted_does_not_help(tmp_path: Path) -> None:
     practising(tmp_path, minimum_effect=0.99)
     async with serving(learner) as endpoint:

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfgrpo.significance import compare, sign_flip_interval, smallest_detectable
+from tfgrpo.significance import (
+    compare,
+    fewest,
+    level,
+    pass_at,
+    share_interval,
+    sign_flip_interval,
+    smallest_detectable,
+)
 
 DIFFERENCES = st.lists(st.integers(-8, 8).map(lambda n: n / 8), min_size=6, max_size=10)
 
@@ -106,3 +114,40 @@ def test_without_an_effect_helps_and_hurts_are_rarely_said() -> None:
 def test_more_tasks_show_smaller_effects() -> None:
     differences = [0.5, -0.5, 0.0, 0.25]
     assert smallest_detectable(differences * 40, 8) < smallest_detectable(differences * 4, 8)
+
+
+def test_pass_at_k_is_the_share_of_draws_of_k_samples_that_hold_a_full_reward() -> None:
+    rewards = [1.0, 0.0, 0.5, 0.0, 1.0]
+    draws = [any(one == 1 for one in chosen) for chosen in itertools.combinations(rewards, 2)]
+    assert pass_at(rewards, 2) == pytest.approx(fmean(draws))
+
+
+def test_pass_at_all_samples_asks_whether_one_passed() -> None:
+    assert (pass_at([0.0, 0.9, 1.0], 3), pass_at([0.0, 0.9, 0.0], 3)) == (1.0, 0.0)
+
+
+def test_the_levels_of_all_uses_come_to_no_more_than_one_level() -> None:
+    assert 0.0499 < sum(level(use) for use in range(1, 10_000)) < 0.05
+
+
+@pytest.mark.parametrize("use", [1, 2, 5])
+def test_so_few_tasks_can_show_something_and_one_less_cannot(use: int) -> None:
+    few = fewest(level(use))
+    said = [compare([1.0] * count, samples=8, alpha=level(use)).verdict for count in (few - 1, few)]
+    assert said == ["no effect shown", "helps"]
+
+
+def test_a_mean_of_one_does_not_pass_for_certainty() -> None:
+    low, high = share_interval(1.0, 20)
+    assert (0.8 < low < 0.9, high) == (True, 1.0)
+
+
+def test_the_promised_smallest_effect_is_seen_about_as_often_as_promised() -> None:
+    rng = random.Random(17)  # noqa: S311 - a fixed draw, no secret
+    promised = smallest_detectable([0.2 * step for step in (-1.3, -0.7, 0.0, 0.7, 1.3)] * 3, 8)
+    spread = promised * 15**0.5 / 2.8016
+    seen = sum(
+        compare([rng.gauss(promised, spread) for _ in range(15)], samples=8).verdict == "helps" for _ in range(100)
+    )
+    # 80 of 100, with four standard errors of room.
+    assert 64 <= seen <= 96

@@ -2,47 +2,27 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from contextlib import closing
 from dataclasses import dataclass
 
 from tfgrpo.commands import lease
+from tfgrpo.commands.gate import FEWEST, judged, word
+from tfgrpo.commands.job import Job
 from tfgrpo.commands.material import Material
 from tfgrpo.commands.output import note
 from tfgrpo.commands.progress import Progress
 from tfgrpo.commands.session import grader, named
-from tfgrpo.configuration import Configuration, Training
-from tfgrpo.evaluation import Evaluation, evaluate
+from tfgrpo.configuration import Training
+from tfgrpo.evaluation import Evaluation
 from tfgrpo.library import Limits
 from tfgrpo.llm import Llm
 from tfgrpo.memo import Memo
 from tfgrpo.optimizer import Optimizer
-from tfgrpo.recipe import RECIPES, Recipe
-from tfgrpo.rollouts import ChatRunner, Prior, Runner, Sampling
+from tfgrpo.recipe import Recipe
+from tfgrpo.rollouts import ChatRunner
 from tfgrpo.splits import Splits
-from tfgrpo.store import Store
 from tfgrpo.trainer import Learned, Practice, Trainer
-from tfgrpo.types import Library, VersionStatus
-from tfgrpo.usage import Ledger
-
-FEWEST = 6
-"""Held-out tasks under which no comparison can come to a verdict (see `significance`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One training run: what was asked, and what it works with."""
-
-    id: str
-    store: Store
-    arguments: Namespace
-    settings: Configuration
-    ledger: Ledger
-
-    @property
-    def recipe(self) -> Recipe:
-        """The switches, as the command line or else the configuration names them."""
-        return RECIPES[self.arguments.recipe or self.settings.training.recipe]
+from tfgrpo.types import VersionStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +54,6 @@ async def learn(job: Job, material: Material) -> Result:
             if material.splits is None:
                 return Result(await trainer.learn(material.groups, material.library))
             return await _practised(job, trainer, material, material.splits, memo)
-
-
-def verdict(found: Evaluation, minimum_effect: float) -> VersionStatus:
-    """Return the gate's word: what the comparison shows, but an effect that is too small to be wanted is none."""
-    if found.comparison.verdict == "helps" and found.comparison.difference < minimum_effect:
-        return "no effect shown"
-    return found.comparison.verdict
 
 
 def optimizer(llm: Llm, training: Training, recipe: Recipe, seed: int) -> Optimizer:
@@ -131,21 +104,5 @@ async def _practised(job: Job, trainer: Trainer, material: Material, splits: Spl
                 "the version with `tfgrpo evaluate`"
             )
             return Result(learned)
-        found = await _judged(job, runner, trainer, material, learned.library)
-        return Result(learned, found, verdict(found, training.gate.minimum_effect))
-
-
-async def _judged(job: Job, runner: Runner, trainer: Trainer, material: Material, library: Library) -> Evaluation:
-    """Compare what was learned with the parent on the held-out tasks."""
-    assert material.splits is not None
-    training, tasks = job.settings.training, material.splits.held_out
-    trainer.listener.begin("gate", 2 * len(tasks) * training.gate.samples)
-    name = job.arguments.set
-    return await evaluate(
-        runner,
-        tasks,
-        tested=Prior(name, material.parent + 1, library),
-        against=Prior(name, material.parent, material.library),
-        samples=training.gate.samples,
-        sampling=Sampling(training.evaluation_temperature, job.arguments.seed, "gate"),
-    )
+        found = await judged(job, runner, trainer.listener, material, learned.library)
+        return Result(learned, found, word(found, training.gate.minimum_effect))

@@ -13,6 +13,7 @@ from tfgrpo.commands.session import grader
 from tfgrpo.configuration import Configuration
 from tfgrpo.datasets import load
 from tfgrpo.errors import Conflict, DatasetError, UsageError
+from tfgrpo.evaluation import Guard
 from tfgrpo.splits import Splits, split
 from tfgrpo.store import Store
 from tfgrpo.traffic import labelled_groups
@@ -31,6 +32,7 @@ class Material:
     parent: int
     library: Library
     given: dict[int, Library]
+    guards: tuple[Guard, ...] = ()
 
 
 def gathered(store: Store, arguments: Namespace, settings: Configuration) -> Material:
@@ -40,7 +42,7 @@ def gathered(store: Store, arguments: Namespace, settings: Configuration) -> Mat
     library = store.sets.version(arguments.set, parent).library
     library = structs.replace(library, next_id=max(library.next_id, store.sets.next_id(arguments.set)))
     if arguments.source == "dataset":
-        return Material((), _dataset(arguments, settings), parent, library, {})
+        return Material((), _dataset(arguments, settings), parent, library, {}, _guards(arguments, settings))
     groups = _groups(store, arguments, parent)
     given = {group.version: store.sets.version(arguments.set, group.version).library for group in groups}
     return Material(tuple(groups), None, parent, library, given)
@@ -63,6 +65,11 @@ def _dataset(arguments: Namespace, settings: Configuration) -> Splits:
             field="data",
         )
     return splits
+
+
+def _guards(arguments: Namespace, settings: Configuration) -> tuple[Guard, ...]:
+    needs = grader(arguments, settings).needs_reference
+    return tuple(Guard(str(path), load(path, need_reference=needs).tasks) for path in arguments.guard)
 
 
 def _groups(store: Store, arguments: Namespace, parent: int) -> list[Group]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from tfgrpo.commands.learning import Job, Result
+from tfgrpo.commands.job import Job
+from tfgrpo.commands.learning import Result
 from tfgrpo.commands.material import Material
 from tfgrpo.commands.output import note, of_operation, of_version, say
 from tfgrpo.commands.policies import foreign

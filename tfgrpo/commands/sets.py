@@ -23,7 +23,7 @@ def run(arguments: Namespace) -> int:
             case "list":
                 _list(store, as_json=arguments.json)
             case "show":
-                _show(find(store, *arguments.version), as_json=arguments.json)
+                _show(store, find(store, *arguments.version), as_json=arguments.json)
             case "diff":
                 _diff(find(store, *arguments.before), find(store, *arguments.after), as_json=arguments.json)
             case "deploy":
@@ -69,9 +69,11 @@ def _summary(store: Store, name: str) -> dict[str, Any]:
     }
 
 
-def _show(version: Version, *, as_json: bool) -> None:
+def _show(store: Store, version: Version, *, as_json: bool) -> None:
+    measured = store.evidence.newest("ablation", version.set, version.version)
+    worth = {one["id"]: one for one in measured.result["entries"]} if measured else {}
     if as_json:
-        emit(of_version(version))
+        emit({**of_version(version), "worth": worth, "worth_model": measured.model if measured else None})
         return
     made = f", learned by {version.run}" if version.run else ""
     model = f", policy model {version.policy_model}" if version.policy_model else ""
@@ -79,7 +81,9 @@ def _show(version: Version, *, as_json: bool) -> None:
     if version.note:
         say(version.note)
     for one in version.library.experiences:
-        say(f"[{one.id}] {one.text}" + (f" (from {len(one.sources)} groups)" if one.sources else ""))
+        found = worth.get(one.id)
+        measure = f" (worth {found['effect']:+.3f}, {found['verdict']})" if found else ""
+        say(f"[{one.id}] {one.text}" + (f" (from {len(one.sources)} groups)" if one.sources else "") + measure)
 
 
 def _diff(before: Version, after: Version, *, as_json: bool) -> None:

@@ -10,7 +10,8 @@ from argparse import Namespace
 from typing import Any, TypeAlias
 
 from tfgrpo.commands import lease, outcome
-from tfgrpo.commands.learning import Job, learn
+from tfgrpo.commands.job import Job
+from tfgrpo.commands.learning import learn
 from tfgrpo.commands.material import Material, gathered
 from tfgrpo.commands.output import emit
 from tfgrpo.commands.session import configuration, interruptible, named, opened

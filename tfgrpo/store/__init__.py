@@ -1,4 +1,4 @@
-"""The store: exchanges, labels, sets, runs, behind one object that proxies, trainers and the command line share.
+"""The store: exchanges, labels, sets, runs and evidence, behind one object that all programs share.
 
 All calls block: on an event loop they belong in a thread. Any of them may raise `StoreError`. The store knows
 nothing of HTTP or models; bodies are kept as raw bytes and read by whoever needs them.
@@ -13,6 +13,8 @@ from sqlalchemy import Connection, insert, select
 from tfgrpo.store import schema
 from tfgrpo.store.engine import Database
 from tfgrpo.store.engine import parsed as parsed
+from tfgrpo.store.evidence import Evidence as Evidence
+from tfgrpo.store.evidence import Finding as Finding
 from tfgrpo.store.labels import Labels as Labels
 from tfgrpo.store.labels import OtherContent as OtherContent
 from tfgrpo.store.runs import Run as Run
@@ -33,6 +35,7 @@ class Store:
         self.labels = Labels(database)
         self.sets = Sets(database)
         self.runs = Runs(database)
+        self.evidence = Evidence(database)
 
     @classmethod
     def open(cls, url: str, *, migrate: bool = False) -> Store:

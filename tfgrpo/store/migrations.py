@@ -69,6 +69,13 @@ STEPS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE leases (
             name VARCHAR PRIMARY KEY, holder VARCHAR NOT NULL, expires_at {real} NOT NULL)""",
     ),
+    (
+        """CREATE TABLE evidence (
+            key VARCHAR NOT NULL, "set" VARCHAR NOT NULL, kind VARCHAR NOT NULL, version INTEGER NOT NULL,
+            split VARCHAR NOT NULL, model VARCHAR NOT NULL, "use" INTEGER, result TEXT NOT NULL,
+            created_at {real} NOT NULL, PRIMARY KEY (key, "set"))""",
+        'CREATE INDEX evidence_set ON evidence ("set", kind, created_at)',
+    ),
 )
 
 

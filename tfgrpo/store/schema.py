@@ -157,3 +157,17 @@ leases = Table(
     Column("holder", String, nullable=False),
     Column("expires_at", Float, nullable=False),
 )
+
+evidence = Table(
+    "evidence",
+    metadata,
+    Column("key", String, primary_key=True),
+    Column("set", String, primary_key=True),
+    Column("kind", String, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("split", String, nullable=False),
+    Column("model", String, nullable=False),
+    Column("use", Integer),
+    Column("result", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
