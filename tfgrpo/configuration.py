@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -75,6 +75,19 @@ class Model(_Settings):
         return None if value is None else checked_url(value)
 
 
+class Splits(_Settings):
+    """Shares of a data set's tasks that are kept out of training. Validation: from 100 tasks on."""
+
+    held_out: float = Field(default=0.3, ge=0, lt=1)
+    validation: float = Field(default=0.15, ge=0, lt=1)
+
+    @model_validator(mode="after")
+    def _leave_some(self) -> Self:
+        if self.held_out + self.validation >= 1:
+            raise ValueError("held_out and validation leave no task to train on")
+        return self
+
+
 class Gate(_Settings):
     """The held-out comparison of what a run learned with what is deployed."""
 
@@ -102,6 +115,13 @@ class Training(_Settings):
     optimizer_temperature: float = Field(default=0.3, ge=0, le=2)
     max_words: int = Field(default=32, ge=1)
     max_entries: int = Field(default=50, ge=1)
+    max_library_tokens: int = Field(default=2_000, ge=1)
+    lessons: int = Field(default=1, ge=1)
+    edits: int | None = Field(default=10, ge=1)
+    rollout_tokens: int = Field(default=8_000, ge=100)
+    harm_confidence: float | None = Field(default=0.7, gt=0.5, lt=1)
+    recipe: Literal["ours", "paper"] = "ours"
+    splits: Splits = Splits()
     gate: Gate = Gate()
 
 

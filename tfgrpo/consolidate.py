@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replaced
 from typing import Final
 
 from msgspec.structs import replace
@@ -19,10 +20,13 @@ from tfgrpo.errors import RequestRefused
 from tfgrpo.library import Edit, Limits
 from tfgrpo.optimizer import Optimizer
 from tfgrpo.prompts import section
-from tfgrpo.types import Library, Operation
+from tfgrpo.types import Library, Operation, Refusal
 
 ALIKE: Final = 0.6
 """Share of words two texts have in common from which they are taken for one lesson."""
+
+NEAR: Final = 0.9
+"""Share of a limit from which the optimizer is told of it."""
 
 _WORD: Final = re.compile(r"[\w']+")
 _NEGATIONS: Final = frozenset(
@@ -39,29 +43,88 @@ class Consolidation:
 
 
 async def consolidate(
-    optimizer: Optimizer, library: Library, proposals: Sequence[Operation], limits: Limits
+    optimizer: Optimizer,
+    library: Library,
+    proposals: Sequence[Operation],
+    limits: Limits,
+    *,
+    rejected: Sequence[Refusal] = (),
 ) -> Consolidation:
-    """Merge `proposals` into one edit and apply it. No proposal, no call.
+    """Merge `proposals` into one edit and apply it. No proposal, and nothing to make smaller, no call.
 
-    Every applied operation carries in `sources` the keys of the groups it rests on.
+    Every applied operation carries in `sources` the keys of the groups it rests on. A text of `rejected` is not taken
+    again. A library that is over its limits afterwards loses its least supported entries.
     """
-    if not proposals:
+    smaller = libraries.fit(library, limits).applied
+    if not proposals and not smaller:
         return Consolidation(Edit(library, (), ()))
     sections = [section("library", libraries.lines(library)), section("operations", as_lines(proposals))]
+    if rejected:
+        sections.append(section("rejected", "\n".join(map(rejection, rejected))))
+    if bound := _bound(library, limits):
+        sections.append(section("feedback", bound))
 
     def refusals(operations: tuple[Operation, ...]) -> list[str]:
-        refused = libraries.apply(library, operations, limits=limits).refused
+        # Too many edits, or one that was refused before, is no fault that sending the answer again would mend.
+        refused = libraries.apply(library, operations, limits=replaced(limits, edits=None)).refused
         return [f"{one.operation.operation} {one.operation.text or ''}: {one.reason}" for one in refused]
 
+    faults: tuple[str, ...] = ()
+    operations: tuple[Operation, ...] = ()
     try:
         answer = await optimizer.operations("consolidate", sections, check=refusals)
     except RequestRefused as error:
-        return Consolidation(Edit(library, (), ()), (f"consolidate: {error}",))
-    traced = [trace(operation, proposals) for operation in answer.value if operation.operation != "keep"]
-    edit = libraries.apply(library, traced, limits=limits)
-    # What apply refuses is reported by it, with the operation; only what could not be read is left to say.
-    unread = answer.faults[: len(answer.faults) - len(refusals(answer.value))]
-    return Consolidation(edit, tuple(f"consolidate: {fault}" for fault in unread))
+        faults = (f"consolidate: {error}",)
+    else:
+        operations = tuple(trace(one, proposals) for one in answer.value if one.operation != "keep")
+        # What apply refuses is reported by it, with the operation; only what could not be read is left to say.
+        unread = answer.faults[: len(answer.faults) - len(refusals(answer.value))]
+        faults = tuple(f"consolidate: {fault}" for fault in unread)
+    return Consolidation(applied(library, operations, limits, rejected), faults)
+
+
+def applied(
+    library: Library, operations: Sequence[Operation], limits: Limits, rejected: Sequence[Refusal] = ()
+) -> Edit:
+    """Apply what was not rejected before, of too many edits the best supported, and keep within the limits."""
+    barred = {_plain(one.operation.text): one.reason for one in rejected if one.operation.text}
+    again = [one for one in operations if one.text and _plain(one.text) in barred]
+    rest = [one for one in operations if one not in again]
+    most = len(rest) if limits.edits is None else limits.edits
+    ranked = sorted(range(len(rest)), key=lambda at: -len(rest[at].sources))
+    chosen = [rest[at] for at in sorted(ranked[:most])]
+    over = [rest[at] for at in sorted(ranked[most:])]
+    edit = libraries.apply(library, chosen, limits=limits)
+    pruned = libraries.fit(edit.library, limits)
+    refused = (
+        *edit.refused,
+        *(Refusal(one, f"refused before: {barred[_plain(one.text)]}") for one in again),
+        *(Refusal(one, f"only {most} edits are allowed in one step, and others have more support") for one in over),
+    )
+    return Edit(pruned.library, (*edit.applied, *pruned.applied), refused)
+
+
+def rejection(refusal: Refusal) -> str:
+    """Return a refused operation as the optimizer reads it."""
+    operation = refusal.operation
+    named = " ".join([operation.operation, *operation.ids])
+    return f"- {named}: {operation.text or ''} (refused: {refusal.reason})"
+
+
+def _bound(library: Library, limits: Limits) -> str:
+    """What to say of the library's limits; "" while it is far from them."""
+    said = []
+    if limits.entries is not None and len(library) >= NEAR * limits.entries:
+        said.append(f"{limits.entries} entries (it has {len(library)})")
+    if limits.tokens is not None and libraries.tokens(library) >= NEAR * limits.tokens:
+        said.append(f"{limits.tokens} tokens (it has {libraries.tokens(library)})")
+    if not said:
+        return ""
+    return f"The library may hold at most {' and '.join(said)}: merge or delete entries before anything is added."
+
+
+def _plain(text: str | None) -> str:
+    return " ".join((text or "").casefold().split())
 
 
 def as_lines(operations: Sequence[Operation]) -> str:

@@ -8,17 +8,19 @@ is for `consolidate`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from typing import Final
 
 from msgspec.structs import replace
 
 from tfgrpo import library as libraries
+from tfgrpo.consolidate import rejection
 from tfgrpo.errors import RequestRefused
 from tfgrpo.optimizer import Optimizer
 from tfgrpo.prompts import section, shorten
 from tfgrpo.tasks import gather
+from tfgrpo.transcripts import transcript
 from tfgrpo.types import Group, Library, Message, Operation, Refusal, Rollout
 from tfgrpo.usage import CHARACTERS_PER_TOKEN
 
@@ -49,6 +51,8 @@ class Critic:
     optimizer: Optimizer
     given: Mapping[int, Library]
     advance: Callable[[str], None]
+    under: Mapping[str, Library] = field(default_factory=dict)
+    """The libraries that fresh rollouts were made under, by the key of their group; they come before `given`."""
 
     async def summaries(self, groups: Sequence[Group]) -> list[Group]:
         """Return the groups with what can be compared: at most `MOST_ROLLOUTS`, each as its summary."""
@@ -69,12 +73,14 @@ class Critic:
         return replace(group, rollouts=tuple(rollouts))
 
     async def _summary(self, group: Group, rollout: Rollout) -> Rollout:
-        text = transcript(rollout.messages) if rollout.error is None else f"The attempt failed: {rollout.error}"
+        room = self.optimizer.reserve * CHARACTERS_PER_TOKEN
+        text = f"The attempt failed: {rollout.error}"
+        if rollout.error is None:
+            text = transcript(rollout.messages, room)
         if not is_short(rollout):
-            given = self.given.get(group.version, Library())
-            cut = shorten(text, self.optimizer.reserve * CHARACTERS_PER_TOKEN)
+            given = self.under.get(group.key, self.given.get(group.version, Library()))
             parts = [self._task(group), section("library", libraries.lines(given))]
-            parts += [section("rollout", cut, {"reward": reward(rollout)})]
+            parts += [section("rollout", text, {"reward": reward(rollout)})]
             parts += _feedback("\n".join(rollout.comments)) + _reference(group)
             try:
                 text = await self.optimizer.write("summarise", parts)
@@ -107,7 +113,7 @@ class Critic:
         parts = [section("library", libraries.lines(library))]
         parts += [section("lessons", "\n".join(f"- {lesson}" for lesson in critique.lessons))]
         if rejected:
-            parts += [section("rejected", "\n".join(map(_rejection, rejected)))]
+            parts += [section("rejected", "\n".join(map(rejection, rejected)))]
         try:
             answer = await self.optimizer.operations("propose", parts)
         except RequestRefused as error:
@@ -123,8 +129,8 @@ class Critic:
         return changed(critique, operations=operations, faults=faults)
 
     def _task(self, group: Group) -> str:
-        text = transcript(group.task.messages)
-        return section("task", shorten(text, self.optimizer.reserve * CHARACTERS_PER_TOKEN // 2))
+        room = self.optimizer.reserve * CHARACTERS_PER_TOKEN // 2
+        return section("task", transcript(group.task.messages, room))
 
 
 def chosen(group: Group) -> Group:
@@ -153,31 +159,12 @@ def reward(rollout: Rollout) -> str:
     return str(round(rollout.reward or 0.0, 3))
 
 
-def transcript(messages: Sequence[Message]) -> str:
-    """Return messages as plain text. One message stands alone, several each under its role."""
-    if len(messages) == 1 and not messages[0].tool_calls:
-        return messages[0].text
-    return "\n\n".join(_shown(message) for message in messages)
-
-
-def _shown(message: Message) -> str:
-    name = "result of a tool" if message.role == "tool" else message.role
-    calls = [f"(calls {call.name} with {call.arguments})" for call in message.tool_calls]
-    return "\n".join([f"[{name}]", *([message.text] if message.text else []), *calls])
-
-
 def _feedback(text: str) -> list[str]:
     return [section("feedback", text)] if text else []
 
 
 def _reference(group: Group) -> list[str]:
     return [section("reference", group.task.reference)] if group.task.reference is not None else []
-
-
-def _rejection(refusal: Refusal) -> str:
-    operation = refusal.operation
-    named = " ".join([operation.operation, *operation.ids])
-    return f"- {named}: {operation.text or ''} (refused: {refusal.reason})"
 
 
 def _named(stage: str, faults: Sequence[str]) -> tuple[str, ...]:

@@ -15,6 +15,9 @@ from msgspec.structs import replace
 
 from tfgrpo.types import Experience, Library, Operation, Refusal
 
+CHARACTERS_PER_TOKEN = 4
+"""A rough count, for the bound on a library only."""
+
 BLOCK_START = "<<<tfgrpo experiences"
 BLOCK_END = "<<<end of tfgrpo experiences>>>"
 
@@ -35,13 +38,14 @@ _TRIPLE = re.compile(r"<(?=<<)")
 class Limits:
     """What a library may grow to, and how far one edit may go.
 
-    `entries` bounds the library, `words` a lesson (the paper's 32), `edits` the operations of one step (None: as
-    many as come).
+    `entries` and `tokens` bound the library (its lines as the policy reads them, counted roughly), `words` a lesson
+    (the paper's 32), `edits` the operations of one step. None is no bound.
     """
 
-    entries: int = 50
+    entries: int | None = 50
     words: int = 32
     edits: int | None = None
+    tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,26 @@ def apply(library: Library, operations: Iterable[Operation], *, limits: Limits |
         else:
             applied.append(operation)
     return Edit(library, tuple(applied), tuple(refused))
+
+
+def fit(library: Library, limits: Limits) -> Edit:
+    """Return `library` without as many entries as it takes to fit the limits: the last resort.
+
+    The least supported go first, of equals the newest.
+    """
+    dropped: list[Operation] = []
+    while library.experiences and not _fits(library, limits):
+        at = min(range(len(library)), key=lambda i: (library.experiences[i].support, -i))
+        gone = library.experiences[at]
+        why = f"the library is over its limit and this entry has the least support ({gone.support})"
+        dropped.append(Operation("delete", (gone.id,), None, why))
+        library = replace(library, experiences=tuple(e for e in library.experiences if e is not gone))
+    return Edit(library, tuple(dropped), ())
+
+
+def tokens(library: Library) -> int:
+    """Return roughly how many tokens the entries of a library take in a prompt."""
+    return -(-sum(len(entry.text) + 1 for entry in library.experiences) // CHARACTERS_PER_TOKEN)
 
 
 def from_texts(texts: Iterable[str], *, next_id: int = 1) -> Library:
@@ -158,17 +182,18 @@ def _add(library: Library, operation: Operation, limits: Limits) -> Library:
     if operation.ids:
         raise _Refused(f"add names ids ({', '.join(operation.ids)}); to change an entry, update it")
     text = _text(library, operation, limits, but=())
-    if len(library) >= limits.entries:
+    if limits.entries is not None and len(library) >= limits.entries:
         raise _Refused(f"the library is full ({limits.entries} entries); merge or delete first")
     entry = Experience(f"e{library.next_id}", text, _union(operation.sources))
-    return Library((*library.experiences, entry), library.next_id + 1)
+    return _bounded(library, Library((*library.experiences, entry), library.next_id + 1), limits)
 
 
 def _update(library: Library, operation: Operation, limits: Limits) -> Library:
     (found,) = _named(library, operation, exactly=1)
     text = _text(library, operation, limits, but=(found.id,))
     entry = replace(found, text=text, sources=_union(found.sources, operation.sources), support=found.support + 1)
-    return replace(library, experiences=tuple(entry if e is found else e for e in library.experiences))
+    changed = replace(library, experiences=tuple(entry if e is found else e for e in library.experiences))
+    return _bounded(library, changed, limits)
 
 
 def _merge(library: Library, operation: Operation, limits: Limits) -> Library:
@@ -186,6 +211,19 @@ def _merge(library: Library, operation: Operation, limits: Limits) -> Library:
         library,
         experiences=tuple(entry if e is first else e for e in library.experiences if e.id not in gone),
     )
+
+
+def _bounded(before: Library, after: Library, limits: Limits) -> Library:
+    """Return `after`, unless it grew beyond the limit of tokens."""
+    size = tokens(after)
+    if limits.tokens is not None and size > limits.tokens and size > tokens(before):
+        raise _Refused(f"the library would take {size} tokens, {limits.tokens} are allowed; merge or delete first")
+    return after
+
+
+def _fits(library: Library, limits: Limits) -> bool:
+    few = limits.entries is None or len(library) <= limits.entries
+    return few and (limits.tokens is None or tokens(library) <= limits.tokens)
 
 
 def _named(library: Library, operation: Operation, *, exactly: int | None) -> tuple[Experience, ...]:

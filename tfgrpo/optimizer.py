@@ -59,6 +59,10 @@ class Optimizer:
     seed: int = 0
     max_words: int = 32
     attempts: int = 2
+    most_lessons: int = field(default=1, kw_only=True)
+    """Lessons that a contrast may give; of more the first are taken."""
+    repair: bool = field(default=True, kw_only=True)
+    """Whether an answer that cannot be used is sent back once, with what is wrong."""
     reserve: int = field(default=8_000, kw_only=True)
     """Tokens that one rollout may take in a prompt; a longer one is cut to its head and tail."""
 
@@ -69,7 +73,9 @@ class Optimizer:
 
     async def lessons(self, sections: Sequence[str]) -> Answer[Lessons]:
         """Ask for a contrast."""
-        return await self._read("contrast", sections, read=read_lessons, check=lambda _: ())
+        answer = await self._read("contrast", sections, read=read_lessons, check=lambda _: ())
+        found = answer.value
+        return Answer(Lessons(found.analysis, found.lessons[: self.most_lessons]), answer.faults)
 
     async def operations(
         self,
@@ -97,12 +103,15 @@ class Optimizer:
             messages = self._opening(stage, sections)
             first = await self._complete(stage, messages, schema=schema, sample=sample)
             best = _checked(read(first.text), check)
-            if best is not None and not best.faults:
+            if best is not None and (not best.faults or not self.repair):
                 return best
+            asked.append(first)
+            if not self.repair:
+                continue
             messages = [*messages, *_repair(first.text, best.faults if best is not None else (UNREADABLE,))]
             second = await self._complete(stage, messages, schema=schema, sample=sample)
             repaired = _checked(read(second.text), check)
-            asked += [first, second]
+            asked.append(second)
             if repaired is not None and (best is None or len(repaired.faults) < len(best.faults)):
                 best = repaired
             if best is not None:
@@ -115,7 +124,7 @@ class Optimizer:
         objective = self.objective or "Answer tasks like these so that they earn a higher reward."
         user = prompts.message([prompts.section("objective", objective), *sections])
         return [
-            {"role": "system", "content": prompts.system(stage, max_words=self.max_words)},
+            {"role": "system", "content": prompts.system(stage, max_words=self.max_words, lessons=self.most_lessons)},
             {"role": "user", "content": user},
         ]
 

@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 from tests.tfgrpo.scripted import JSON, Reply, sections, serving
-from tfgrpo.consolidate import Consolidation, consolidate, trace
+from tfgrpo.consolidate import Consolidation, applied, consolidate, trace
 from tfgrpo.library import Limits
 from tfgrpo.llm import Llm
 from tfgrpo.optimizer import Optimizer
-from tfgrpo.types import Experience, Library, Operation
+from tfgrpo.types import Experience, Library, Operation, Refusal
 from tfgrpo.usage import Ledger
 
 LIBRARY = Library((Experience("e1", "Check units."), Experience("e2", "Guess early.")), 3)
@@ -87,3 +87,30 @@ def test_a_proposal_that_says_the_opposite_is_no_witness() -> None:
         Operation("add", (), "Never convert the lengths before answering.", "w", ("g2",)),
     )
     assert trace(Operation("add", (), "Convert the lengths before answering."), proposals).sources == ("g1",)
+
+
+def test_of_too_many_edits_the_best_supported_are_made_in_their_order() -> None:
+    operations = [Operation("add", (), f"Number {n}.", "", tuple("abcd"[:n])) for n in (1, 3, 2)]
+    edit = applied(LIBRARY, operations, Limits(edits=2))
+    assert [one.text for one in edit.applied] == ["Number 3.", "Number 2."]
+    assert "only 2 edits" in edit.refused[0].reason
+
+
+def test_a_text_that_did_harm_is_not_taken_again() -> None:
+    rejected = [Refusal(Operation("add", (), "Guess  Early again."), "tasks earned less")]
+    edit = applied(LIBRARY, [Operation("update", ("e2",), "guess early again.")], Limits(), rejected)
+    assert (edit.applied, edit.refused[0].reason) == ((), "refused before: tasks earned less")
+
+
+async def test_a_library_over_its_limit_is_made_smaller_even_without_proposals() -> None:
+    replies = [answer({"operation": "merge", "ids": ["e1", "e2"], "text": "Check units, guess late."})]
+    async with serving(lambda _: replies.pop(0)) as endpoint, Llm(endpoint.model(), ledger=Ledger()) as llm:
+        result = await consolidate(Optimizer(llm), LIBRARY, (), Limits(entries=1))
+    assert [one.text for one in result.edit.library.experiences] == ["Check units, guess late."]
+    assert "at most 1 entries (it has 2)" in sections(endpoint.requests[0])
+
+
+async def test_where_the_optimizer_makes_no_room_the_least_supported_entry_goes_and_it_is_told() -> None:
+    async with serving(lambda _: answer()) as endpoint, Llm(endpoint.model(), ledger=Ledger()) as llm:
+        result = await consolidate(Optimizer(llm), LIBRARY, (), Limits(entries=1))
+    assert ([one.id for one in result.edit.library.experiences], result.edit.applied[0].ids) == (["e1"], ("e2",))

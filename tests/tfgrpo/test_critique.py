@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from tests.tfgrpo.scripted import JSON, Reply, refusal, sections, serving, stage
-from tfgrpo.critique import MOST_ROLLOUTS, SHORT, Critic, Critique, chosen, transcript
+from tfgrpo.critique import MOST_ROLLOUTS, SHORT, Critic, Critique, chosen
 from tfgrpo.llm import Llm
 from tfgrpo.optimizer import Optimizer
+from tfgrpo.transcripts import transcript
 from tfgrpo.types import Experience, Group, Library, Message, Operation, Refusal, Rollout, Task, ToolCall
 from tfgrpo.usage import Ledger
 
@@ -144,3 +145,11 @@ def test_a_rollout_that_nothing_judged_is_left_out() -> None:
 
 def test_one_message_is_shown_without_its_role() -> None:
     assert transcript([Message("user", "How far?")]) == "How far?"
+
+
+async def test_a_summary_is_shown_the_library_that_its_rollout_was_made_under() -> None:
+    long = group(GOOD, rollout(2, "x" * (SHORT + 1), 0.0))
+    under = {long.key: Library((Experience("e9", "On trial."),), 10)}
+    async with serving(optimizer) as endpoint, Llm(endpoint.model(), ledger=Ledger()) as llm:
+        await Critic(Optimizer(llm), {1: LIBRARY}, lambda _: None, under).summaries([long])
+    assert "[e9] On trial." in sections(endpoint.requests[0])

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfgrpo import library
+from tfgrpo import library as libraries
 from tfgrpo.library import Limits
 from tfgrpo.types import Experience, Library, Operation
 
@@ -156,3 +157,18 @@ def test_a_block_appended_to_any_text_is_taken_out_without_a_trace(before: str, 
     block = library.render(library.from_texts(texts), name="set.a-b", version=12)
     joined = f"{before}\n\n{block}" if block else before
     assert library.strip(joined + after) == before + after
+
+
+def test_a_library_over_its_limit_loses_its_least_supported_and_newest_entries() -> None:
+    entries = (Experience("e1", "One.", support=2), Experience("e2", "Two."), Experience("e3", "Three."))
+    edit = libraries.fit(Library(entries, 4), Limits(entries=2))
+    assert [one.id for one in edit.library.experiences] == ["e1", "e2"]
+    assert (edit.applied[0].ids, "least support (1)" in edit.applied[0].why) == (("e3",), True)
+
+
+def test_an_entry_that_would_take_too_many_tokens_is_refused_and_a_shorter_wording_is_not() -> None:
+    library = Library((Experience("e1", "Twenty characters ok"),), 2)
+    limits = Limits(tokens=6)
+    refused = libraries.apply(library, [Operation("add", (), "More.")], limits=limits).refused
+    assert refused[0].reason == "the library would take 7 tokens, 6 are allowed; merge or delete first"
+    assert libraries.apply(library, [Operation("update", ("e1",), "Short.")], limits=limits).refused == ()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,11 @@ from tfgrpo.usage import Ledger
 
 ADD = '{"operations": [{"why": "w", "operation": "add", "ids": [], "text": "Check units."}]}'
 CHECK = Operation("add", (), "Check units.", "w")
+SCHEMA = {
+    "name": "operations",
+    "strict": True,
+    "schema": {"properties": {"operations": {"type": "array", "items": {}}}},
+}
 FORM = '{"operations": [{"why": "...", "operation": "add", "ids": ["..."], "text": "..."}]}'
 
 
@@ -56,6 +62,9 @@ def test_reading_any_json_never_raises(value: object) -> None:
         '[{"why": "w", "operation": "ADD", "ids": null, "text": "Check units."}]',
         '{"why": "w", "operation": "add", "text": "Check units."}',
         f"[e3] is not needed. {ADD}",
+        f"<think>Perhaps {FORM}, or {ADD.replace('Check', 'Forget')}</think>{ADD}",
+        f"分析如下：好的尝试检查了单位。\n{ADD}\n希望对您有帮助。",
+        f"{ADD}\n{json.dumps(SCHEMA)}",
         ADD.replace("]}", "]},")[:-1] + "\n",
     ],
 )
@@ -188,3 +197,16 @@ async def test_answers_that_stay_unreadable_are_asked_for_anew_by_the_next_run(t
                 answer = await Optimizer(llm).lessons(["<task>\nx\n</task>"])
     memo.close()
     assert (answer.value.lessons, replies) == (("Check units.",), [])
+
+
+async def test_of_more_lessons_than_asked_for_the_first_are_taken() -> None:
+    said = json.dumps({"analysis": "a", "lessons": ["One.", "Two.", "Three."]})
+    async with serving(lambda _: said) as endpoint, Llm(endpoint.model(), ledger=Ledger()) as llm:
+        found = [await Optimizer(llm, most_lessons=most).lessons(["x"]) for most in (1, 2)]
+    assert [one.value.lessons for one in found] == [("One.",), ("One.", "Two.")]
+
+
+async def test_without_repair_an_answer_is_taken_as_far_as_it_can_be_read() -> None:
+    async with serving(lambda _: ADD[:-2]) as endpoint, Llm(endpoint.model(), ledger=Ledger()) as llm:
+        answer = await Optimizer(llm, repair=False).operations("propose", ["x"])
+    assert (answer, len(endpoint.requests)) == (Answer((CHECK,), (CUT,)), 1)

@@ -139,3 +139,13 @@ async def test_practice_makes_its_groups_under_the_library_as_it_grows() -> None
     asked = [request["messages"] for request in endpoint.requests if request["model"] == "policy"]
     assert [len(step.telling) for step in result.steps] == [2, 2]
     assert ["Keep0 going0." in messages[0]["content"] for messages in asked] == [False] * 8 + [True] * 8
+
+
+async def test_an_empty_answer_costs_its_group_only() -> None:
+    def reply(request: JSON) -> Reply:
+        empty = stage(request) in ("contrast", "propose") and "1" in sections(request).partition("<rollout")[0]
+        return "" if empty else optimizer(request)
+
+    async with serving(reply) as endpoint:
+        result = await learned(endpoint, [group(1), group(2)])
+    assert (result.applied, [fault.split(":")[0] for fault in result.steps[0].faults]) == (1, ["group g01"])

@@ -77,9 +77,22 @@ def _train(made: argparse.ArgumentParser) -> None:
     )
     made.add_argument("--data", type=Path, metavar="FILE", help="JSONL tasks, for --from dataset")
     made.add_argument("--grader", metavar="NAME", help="how answers are rewarded, for --from dataset")
-    made.add_argument("--deploy", action="store_true", help="deploy the new version, unproven as it is")
+    _guard(made)
+    made.add_argument("--recipe", choices=("ours", "paper"), help="paper: every departure from the paper is off")
+    made.add_argument("--deploy", action="store_true", help="deploy the new version; a data set's only if it helps")
     made.add_argument("--reuse", action="store_true", help="also learn from groups earlier runs learned from")
     _bounds(made)
+
+
+def _guard(made: argparse.ArgumentParser) -> None:
+    made.add_argument(
+        "--guard",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="tasks the set was not made for, which must not get worse (repeatable)",
+    )
 
 
 def _evaluate(made: argparse.ArgumentParser) -> None:
@@ -89,14 +102,7 @@ def _evaluate(made: argparse.ArgumentParser) -> None:
     made.add_argument("--grader", metavar="NAME", help="how answers are rewarded (training.grader)")
     made.add_argument("--k", type=_count, default=32, help="samples per task and side (32)")
     made.add_argument("--pass-at", type=_count, metavar="J", help="the k of Pass@k, at most --k (--k)")
-    made.add_argument(
-        "--guard",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="tasks the set was not made for, which must not get worse (repeatable)",
-    )
+    _guard(made)
     made.add_argument("--effect", type=_positive, metavar="X", help="the effect to plan for")
     made.add_argument("--plan", action="store_true", help="say what the effect needs, and call no model")
     made.add_argument("--ablate", action="store_true", help="measure what each entry is worth")

@@ -6,7 +6,8 @@ from argparse import Namespace
 from typing import Any
 
 from tfgrpo import library
-from tfgrpo.commands.output import emit, of_deployment, of_version, say
+from tfgrpo.commands.output import emit, note, of_deployment, of_version, say
+from tfgrpo.commands.policies import foreign
 from tfgrpo.commands.session import configuration, opened
 from tfgrpo.errors import NotFound, UsageError
 from tfgrpo.store import Store
@@ -108,6 +109,9 @@ def _deploy(store: Store, arguments: Namespace) -> Deployment:
         raise UsageError(f"name the version to deploy, as in {set_name}@1 ({set_name}@0 injects nothing)")
     if arguments.candidate is not None and not arguments.share:
         raise UsageError(f"--candidate {arguments.candidate} gets no traffic without --share, as in --share 0.1")
+    for number in {version, arguments.candidate} - {0, None}:
+        if said := foreign(store, store.sets.version(set_name, number)):
+            note(said)
     shares = {"candidate": arguments.share, "control": arguments.control}
     return store.sets.deploy(
         set_name,

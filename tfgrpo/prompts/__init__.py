@@ -28,10 +28,15 @@ TAGS: Final = (
 _TAG: Final = re.compile(rf"<(?=/?(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
 
 
-def system(stage: Stage, *, max_words: int) -> str:
+def system(stage: Stage, *, max_words: int, lessons: int = 1) -> str:
     """Return the system message of a stage. Its first line is `Stage: NAME`."""
     text = resources.files(__name__).joinpath(f"{stage}.md").read_text(encoding="utf-8")
-    return text.replace("{max_words}", str(max_words)).strip()
+    number = (
+        "the one lesson"
+        if lessons == 1
+        else f"at most {lessons} lessons, the best supported first, and of them only those"
+    )
+    return text.replace("{max_words}", str(max_words)).replace("{lessons}", number).strip()
 
 
 def section(tag: str, content: str, attributes: Mapping[str, str] | None = None) -> str:

@@ -1,0 +1,108 @@
+"""The models and the trainer of a run, put together from configuration and recipe; and the gate behind it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+
+from tfgrpo.commands import lease
+from tfgrpo.commands.gate import FEWEST, judged, word
+from tfgrpo.commands.job import Job
+from tfgrpo.commands.material import Material
+from tfgrpo.commands.output import note
+from tfgrpo.commands.progress import Progress
+from tfgrpo.commands.session import grader, named
+from tfgrpo.configuration import Training
+from tfgrpo.evaluation import Evaluation
+from tfgrpo.library import Limits
+from tfgrpo.llm import Llm
+from tfgrpo.memo import Memo
+from tfgrpo.optimizer import Optimizer
+from tfgrpo.recipe import Recipe
+from tfgrpo.rollouts import ChatRunner
+from tfgrpo.splits import Splits
+from tfgrpo.trainer import Learned, Practice, Trainer
+from tfgrpo.types import VersionStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What was learned, and what the gate says of it: None when it was not asked."""
+
+    learned: Learned
+    gate: Evaluation | None = None
+    verdict: VersionStatus = "unproven"
+
+
+async def learn(job: Job, material: Material) -> Result:
+    """Learn, and have a data set's result judged by the gate."""
+    training = job.settings.training
+    model = named(training.optimizer, training.policy, "training.optimizer")
+    with closing(Memo(job.settings.memo)) as memo, Progress(job.ledger) as progress:
+        async with (
+            Llm(model, ledger=job.ledger, memo=memo, concurrency=training.concurrency) as llm,
+            lease.kept(job.store.runs, job.id, progress.snapshot),
+        ):
+            trainer = Trainer(
+                optimizer=optimizer(llm, training, job.recipe, job.arguments.seed),
+                limits=limits(training, job.recipe),
+                listener=progress,
+                batch_size=training.batch_size,
+                given=material.given,
+                memory=job.recipe.memory,
+            )
+            if material.splits is None:
+                return Result(await trainer.learn(material.groups, material.library))
+            return await _practised(job, trainer, material, material.splits, memo)
+
+
+def optimizer(llm: Llm, training: Training, recipe: Recipe, seed: int) -> Optimizer:
+    """Return the optimizer as configuration and recipe have it."""
+    return Optimizer(
+        llm,
+        training.objective,
+        training.optimizer_temperature,
+        seed,
+        training.max_words,
+        most_lessons=training.lessons,
+        repair=recipe.repair,
+        reserve=training.rollout_tokens,
+    )
+
+
+def limits(training: Training, recipe: Recipe) -> Limits:
+    """Return the bounds of library and edit as configuration and recipe have them."""
+    if not recipe.bounds:
+        return Limits(entries=None, words=training.max_words)
+    return Limits(training.max_entries, training.max_words, training.edits, training.max_library_tokens)
+
+
+async def _practised(job: Job, trainer: Trainer, material: Material, splits: Splits, memo: Memo) -> Result:
+    training, recipe = job.settings.training, job.recipe
+    model = named(training.policy, training.optimizer, "training.policy")
+    judge = grader(job.arguments, job.settings)
+    async with Llm(model, ledger=job.ledger, memo=memo, concurrency=training.concurrency) as policy:
+        runner = ChatRunner(policy, judge, trainer.listener.advance)
+        practice = Practice(
+            runner=runner,
+            set_name=job.arguments.set,
+            version=material.parent,
+            group_size=training.group_size,
+            epochs=training.epochs,
+            temperature=training.temperature,
+            seed=job.arguments.seed,
+            trial=training.harm_confidence if recipe.trial else None,
+            validation=splits.validation if recipe.selection else (),
+            validation_temperature=training.evaluation_temperature,
+        )
+        learned = await trainer.practise(splits.train, material.library, practice)
+        if not recipe.gate or learned.library == material.library:
+            return Result(learned)
+        if len(splits.held_out) < FEWEST:
+            note(
+                f"{len(splits.held_out)} tasks are held out, and under {FEWEST} none can show anything: no gate; test "
+                "the version with `tfgrpo evaluate`"
+            )
+            return Result(learned)
+        found = await judged(job, runner, trainer.listener, material, learned.library)
+        return Result(learned, found, word(found, training.gate.minimum_effect))

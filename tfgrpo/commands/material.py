@@ -1,0 +1,96 @@
+"""What a training run learns from: logged groups or a split data set, and where the set stands."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import dataclass
+
+from msgspec import structs
+
+from tfgrpo.commands import groups as census
+from tfgrpo.commands.output import note
+from tfgrpo.commands.session import grader
+from tfgrpo.configuration import Configuration
+from tfgrpo.datasets import load
+from tfgrpo.errors import Conflict, DatasetError, UsageError
+from tfgrpo.evaluation import Guard
+from tfgrpo.splits import Splits, split
+from tfgrpo.store import Store
+from tfgrpo.traffic import labelled_groups
+from tfgrpo.types import EMPTY_VERSION, Group, Library
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """Logged `groups` or the `splits` of a data set; the deployed version is the `parent`, `library` what it says.
+
+    `given` holds the libraries that logged rollouts ran with, by version.
+    """
+
+    groups: tuple[Group, ...]
+    splits: Splits | None
+    parent: int
+    library: Library
+    given: dict[int, Library]
+    guards: tuple[Guard, ...] = ()
+
+
+def gathered(store: Store, arguments: Namespace, settings: Configuration) -> Material:
+    """Return what `arguments` ask to learn from; an error of ours, with what to do, when there is nothing."""
+    deployment = store.sets.deployment(arguments.set)
+    parent = (deployment.live if deployment else None) or EMPTY_VERSION
+    library = store.sets.version(arguments.set, parent).library
+    library = structs.replace(library, next_id=max(library.next_id, store.sets.next_id(arguments.set)))
+    if arguments.source == "dataset":
+        return Material((), _dataset(arguments, settings), parent, library, {}, _guards(arguments, settings))
+    groups = _groups(store, arguments, parent)
+    given = {group.version: store.sets.version(arguments.set, group.version).library for group in groups}
+    return Material(tuple(groups), None, parent, library, given)
+
+
+def _dataset(arguments: Namespace, settings: Configuration) -> Splits:
+    if arguments.data is None:
+        raise UsageError("--from dataset needs --data FILE", field="data")
+    data = load(arguments.data, need_reference=grader(arguments, settings).needs_reference)
+    if data.repeated:
+        note(f"{data.repeated} rows repeat an earlier task and are left out")
+    training = settings.training
+    if (arguments.recipe or training.recipe) == "paper":
+        return Splits(data.tasks, (), ())
+    splits = split(data.tasks, held_out=training.splits.held_out, validation=training.splits.validation)
+    if not splits.train:
+        raise DatasetError(
+            f"{arguments.data}: all {len(data.tasks)} tasks fall into the held-out split, so there is none to learn "
+            "from; give more tasks, or set training.splits.held_out to 0 and prove it with `tfgrpo evaluate`",
+            field="data",
+        )
+    return splits
+
+
+def _guards(arguments: Namespace, settings: Configuration) -> tuple[Guard, ...]:
+    needs = grader(arguments, settings).needs_reference
+    return tuple(Guard(str(path), load(path, need_reference=needs).tasks) for path in arguments.guard)
+
+
+def _groups(store: Store, arguments: Namespace, parent: int) -> list[Group]:
+    """Return the groups to learn from; Conflict, with the reasons, when there is none.
+
+    Left out is what the parent library has learned from already. What went into a version that was never deployed is
+    taken again: its lessons are not in the parent.
+    """
+    counted, unnamed = census.of_set(store, arguments.set)
+    if unnamed:
+        note(census.unrecorded(arguments.set))
+    runs = [version.run for version in store.sets.lineage(arguments.set, parent) if version.run]
+    skip = set() if arguments.reuse else store.runs.learned_from(runs)
+    found = labelled_groups(store, set_name=None if unnamed else arguments.set, unnamed=unnamed, skip=skip)
+    if found:
+        return found
+    if counted.contrasting:
+        raise Conflict(
+            f"version {parent} has learned from all {counted.contrasting} groups that contrast: label new traffic, or "
+            "take them again with --reuse"
+        )
+    raise Conflict(
+        "no group contrasts, so there is nothing to learn from: " + "; ".join(census.explain(counted).split("\n"))
+    )

@@ -1,0 +1,226 @@
+"""What a training run leaves behind: its result as JSON, a version of the set, and a deployment where asked.
+
+The JSON's names are stable: the report of a run is made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from tfgrpo.commands.job import Job
+from tfgrpo.commands.learning import Result
+from tfgrpo.commands.material import Material
+from tfgrpo.commands.output import note, of_operation, of_version, say
+from tfgrpo.commands.policies import foreign
+from tfgrpo.store import Store
+from tfgrpo.trainer import Learned, Step
+from tfgrpo.types import Deployment, Group, Library, Refusal, Version, VersionStatus
+from tfgrpo.usage import Usage, money
+
+ACTOR = "tfgrpo train"
+JSON: TypeAlias = dict[str, Any]
+
+
+def unusable(learned: Learned) -> str | None:
+    """Return what to say when groups contrasted, and of no answer of the optimizer could anything be made."""
+    faults = [fault for step in learned.steps for fault in step.faults]
+    if not faults or any(step.lessons for step in learned.steps):
+        return None
+    return f"none of the optimizer's answers could be used ({len(faults)} faults); the first: {faults[0]}"
+
+
+def used(learned: Learned) -> tuple[str, ...]:
+    """Return the trajectories learned from: of a rollout `ID.k`, one of several choices, also ID."""
+    names = {rollout.trajectory for group in _telling(learned) for rollout in group.rollouts}
+    whole = {name.rpartition(".")[0] for name in names if name.rpartition(".")[2].isdigit()}
+    return tuple(sorted(names | (whole - {""})))
+
+
+def stored(job: Job, material: Material, result: Result) -> JSON:
+    """Store the new version, deploy it where asked and allowed, and return the run's result."""
+    told = as_json(job, material, result)
+    if _texts(result.learned.library) == _texts(material.library):
+        return told
+    version = _known(job, material, result) or job.store.sets.add_version(
+        job.arguments.set,
+        result.learned.library,
+        status=result.verdict,
+        parent=material.parent,
+        policy_model=_models(result.learned),
+        run=job.id,
+        note=_proof(result),
+    )
+    deployed = job.arguments.deploy and _may_deploy(job, material, result)
+    if deployed:
+        if said := foreign(job.store, version):
+            note(said)
+        _deploy(job.store, version, result.verdict)
+    return {**told, **of_version(version), "deployed": deployed}
+
+
+def as_json(job: Job, material: Material, result: Result) -> JSON:
+    """Return the run's result, without a version."""
+    learned = result.learned
+    steps = learned.steps
+    return {
+        "run": job.id,
+        "set": job.arguments.set,
+        "version": None,
+        "parent": material.parent,
+        "deployed": False,
+        "recipe": job.arguments.recipe or job.settings.training.recipe,
+        "splits": None
+        if material.splits is None
+        else {
+            "train": len(material.splits.train),
+            "validation": len(material.splits.validation),
+            "held_out": len(material.splits.held_out),
+        },
+        "groups": sum(step.groups for step in steps),
+        "contrasting": sum(len(step.telling) for step in steps),
+        "lessons": sum(step.lessons for step in steps),
+        "proposals": sum(step.proposals for step in steps),
+        "applied": [of_operation(one) for step in steps for one in step.applied],
+        "refused": [_refusal(one) for step in steps for one in step.refused],
+        "taken_back": [_refusal(one) for step in steps for one in step.taken_back],
+        "faults": [fault for step in steps for fault in step.faults],
+        "steps": [_step(number, step) for number, step in enumerate(steps, 1)],
+        "epochs": [{"experiences": len(end.library), "validation": end.score} for end in learned.epochs],
+        "library_before": _entries(material.library),
+        "library_after": _entries(learned.library),
+        "gate": {**result.gate.as_json(), "verdict": result.verdict} if result.gate else None,
+    }
+
+
+def report(result: JSON, total: Usage) -> None:
+    """Say what came of it."""
+    again = f", {total.replayed} replayed" if total.replayed else ""
+    say(
+        f"{result['contrasting']} groups contrasted, {result['lessons']} lessons, {result['proposals']} proposals, "
+        f"{len(result['applied'])} edits applied, {len(result['refused'])} refused, "
+        f"{len(result['taken_back'])} taken back for harm, {len(result['faults'])} answers not used"
+    )
+    say(f"{total.calls} calls{again}, {total.tokens} tokens, {money(total.usd)}")
+    if result["version"] is None:
+        say("the library did not change, so there is no new version; `tfgrpo runs show` says what was refused and why")
+        return
+    name = f"{result['set']}@{result['version']}"
+    for one in result["experiences"]:
+        say(f"[{one['id']}] {one['text']}")
+    if gate := result["gate"]:
+        low, high = gate["interval"]
+        say(
+            f"gate: {gate['verdict']} on {gate['n']} held-out tasks x {gate['k']}: {gate['mean_against']:.3f} before, "
+            f"{gate['mean']:.3f} now, difference {gate['difference']:+.3f} [{low:+.3f}, {high:+.3f}]; an effect of "
+            f"{gate['smallest_detectable']:.3f} would likely have been seen"
+        )
+    elif result["deployed"]:
+        say(f"{name} is deployed, unproven: no held-out comparison has said that it helps")
+        return
+    if result["deployed"]:
+        say(f"{name} is deployed")
+        return
+    proof = f"test it with `tfgrpo evaluate --set {name}`, or " if not gate else ""
+    say(f"{name} is stored, {result['status']}: {proof}`tfgrpo sets deploy {name}`")
+
+
+def _may_deploy(job: Job, material: Material, result: Result) -> bool:
+    """Whether --deploy is followed: for traffic, and without a gate by choice, it is the user's word."""
+    if material.splits is None or not job.recipe.gate:
+        return True
+    if result.verdict == "helps":
+        return True
+    said = result.verdict if result.gate else "no verdict"
+    note(f"not deployed: the gate came to '{said}', and --deploy takes a data set's version only when it helps")
+    return False
+
+
+def _known(job: Job, material: Material, result: Result) -> Version | None:
+    """Return the version that says the very same: the same groups learned from again, with nothing new beside them.
+
+    A gate's word on it becomes its status, but what shows nothing does not undo what was shown.
+    """
+    sets, texts = job.store.sets, _texts(result.learned.library)
+    for version in sets.versions(job.arguments.set):
+        if version.parent != material.parent or _texts(version.library) != texts:
+            continue
+        note(f"version {version.version} holds these experiences already, so no new one is made")
+        shows = result.verdict in ("helps", "hurts")
+        if result.gate and (shows or version.status in ("unproven", "by hand")):
+            sets.set_status(version.set, version.version, result.verdict, note=_proof(result))
+        return sets.version(version.set, version.version)
+    return None
+
+
+def _proof(result: Result) -> str:
+    """Return what a version's note says of the gate."""
+    if result.gate is None:
+        return ""
+    low, high = result.gate.comparison.interval
+    return f"{result.gate.comparison.difference:+.3f} [{low:+.3f}, {high:+.3f}] against the parent on held-out tasks"
+
+
+def _deploy(store: Store, version: Version, status: VersionStatus) -> Deployment:
+    current = store.sets.deployment(version.set)
+    # A control arm measures the live version, whichever it is: it stays. A candidate was for the version before.
+    control = current.shares.get("control") if current else None
+    return store.sets.deploy(
+        version.set,
+        live=version.version,
+        shares={} if control is None else {"control": control},
+        reason=f"learned by run {version.run}; {status}",
+        actor=ACTOR,
+    )
+
+
+def _step(number: int, step: Step) -> JSON:
+    return {
+        "step": number,
+        "epoch": step.epoch,
+        "stage": step.stage,
+        "reward": step.reward,
+        "groups": step.groups,
+        "contrasting": len(step.telling),
+        "lessons": step.lessons,
+        "proposals": step.proposals,
+        "applied": [of_operation(one) for one in step.applied],
+        "refused": [_refusal(one) for one in step.refused],
+        "taken_back": [_refusal(one) for one in step.taken_back],
+        "trial": [
+            {
+                "id": one.change.id,
+                "effect": one.effect,
+                "upper": one.upper if one.tested else None,
+                "tasks_with": one.tasks_with,
+                "tasks_without": one.tasks_without,
+                "harm": one.harms,
+            }
+            for one in step.findings
+        ],
+        "faults": list(step.faults),
+        "library_before": _entries(step.before),
+        "library_after": _entries(step.after),
+        "tokens": step.tokens,
+    }
+
+
+def _refusal(refusal: Refusal) -> JSON:
+    return {**of_operation(refusal.operation), "reason": refusal.reason}
+
+
+def _entries(library: Library) -> list[JSON]:
+    return [{"id": one.id, "text": one.text} for one in library.experiences]
+
+
+def _texts(library: Library) -> list[str]:
+    return [one.text for one in library.experiences]
+
+
+def _models(learned: Learned) -> str | None:
+    names = sorted({group.model for group in _telling(learned) if group.model})
+    return ", ".join(names) or None
+
+
+def _telling(learned: Learned) -> Iterable[Group]:
+    return (group for step in learned.steps for group in step.telling)
