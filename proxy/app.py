@@ -7,7 +7,8 @@ A request passes these stations, in this order; each adds what the next ones rea
     dispatch    here: the path below its base (`paths.Address`), or another endpoint: feedback, admin, health
     auth        who asks: app, keyed hash of the credential (`auth.Identity`) -> read by routing, ids, recording
     open        the exchange's id; for an API that is read, its body and what it says (`types.Request`)
-    route       set, pin, upstream, credential to pay with (`routing.Route`) -> read by all that follow
+    route       set, pin, upstream, credential to pay with (`routing.Route`) -> read by all that follow. With several
+                upstreams what a request names may decide (`origins`)
     place       trajectory, arm, version (`linking.Placement`); published at once for later turns on any worker
     inject      the body that is sent, changed in the injected span only (`calls.Given`)
     send        head of the answer (`upstream.Answer`)
@@ -15,7 +16,8 @@ A request passes these stations, in this order; each adds what the next ones rea
     close       in `finally`, never waited for: the answer is read, links are settled, the record is queued
 
 State that outlives a request: the deployments (one snapshot, swapped whole by its poller), the cache of links (written
-by place and close), the recorder's queue (drained by its thread), the connection pool. Each has one owner, made here.
+by place and close), the origins of ids (written by close), the recorder's queue (drained by its thread), the connection
+pool. Each has one owner, made here.
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ from proxy.label_targets import Targets
 from proxy.label_writer import LabelWriter
 from proxy.linking import Linker
 from proxy.litellm_upstream import LitellmUpstream
+from proxy.origins import Origins
 from proxy.placing import Placing
 from proxy.recording import Recorder
 from proxy.relay import Limits, Relay
@@ -137,12 +140,14 @@ class Parts:
             peers=peers,
         )
         self._scheduler = _scheduler(settings, store, config)
-        self._books = Bookkeeper(self._linker, self._recorder)
         self._router = Router(settings)
+        self._origins = Origins(store) if len(self._router.upstreams) > 1 else None
+        self._books = Bookkeeper(self._linker, self._recorder, self._origins)
         keys, ids = Keys(settings, secret), ExchangeIds(secret)
         self._relay = Relay(
             keys=keys,
             router=self._router,
+            origins=self._origins,
             ids=ids,
             placing=Placing(self._deployments, self._linker, self._books, bypass=settings.server.bypass),
             upstream=self._upstream,
@@ -186,6 +191,8 @@ class Parts:
         await asyncio.to_thread(self._labels.stop)
         await asyncio.to_thread(self._recorder.stop)
         self._linker.close()
+        if self._origins is not None:
+            self._origins.close()
         await self._upstream.close()
         await self._litellm.close()
         self._store.close()

@@ -11,8 +11,11 @@ import logging
 import time
 from contextlib import nullcontext
 
+from msgspec.structs import replace
+
 from proxy.calls import LARGE, Call, Given
 from proxy.linking import Linker
+from proxy.origins import Origins
 from proxy.recording import Recorder
 from proxy.transcript import Transcript
 from tfgrpo.dialects import Dialect, decoded
@@ -24,11 +27,12 @@ _log = logging.getLogger(__name__)
 
 
 class Bookkeeper:
-    """Reads, settles and records finished exchanges of one worker."""
+    """Reads, settles and records finished exchanges of one worker. `origins`: where there are several upstreams."""
 
-    def __init__(self, linker: Linker, recorder: Recorder) -> None:
+    def __init__(self, linker: Linker, recorder: Recorder, origins: Origins | None = None) -> None:
         self._linker = linker
         self._recorder = recorder
+        self._origins = origins
         self._reading: set[asyncio.Task[None]] = set()
         self._logged_at = float("-inf")
         self.faults = 0
@@ -79,8 +83,11 @@ class Bookkeeper:
         outcome = _outcome(transcript, response)
         if given.placement is not None and given.evidence is not None:
             self._linker.settle(given.placement, call.id, given.evidence, response, outcome)
+        exchange = _exchange(call, given, transcript, response, outcome)
+        if self._origins is not None and outcome != "failed" and not transcript.truncated:
+            exchange = replace(exchange, completion_id=self._origins.learn(call, response, bodies))
         transcript.release()
-        self._recorder.put(_exchange(call, given, transcript, response, outcome), bodies)
+        self._recorder.put(exchange, bodies)
 
 
 def _read(dialect: Dialect | None, bodies: Bodies, transcript: Transcript) -> Response | None:

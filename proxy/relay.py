@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import msgspec
+from msgspec.structs import replace
 
 from proxy.answers import Answer
 from proxy.auth import Identity, Keys, shown_key
@@ -24,6 +25,7 @@ from proxy.exchange_ids import ExchangeIds
 from proxy.failures import Broken, Unreachable
 from proxy.headers import RawHeaders, downward, has_body, upward
 from proxy.litellm_upstream import LitellmUpstream
+from proxy.origins import Origins, named
 from proxy.paths import Address
 from proxy.placing import Placing
 from proxy.routing import Fields, Router
@@ -75,6 +77,7 @@ class Relay:
         *,
         keys: Keys,
         router: Router,
+        origins: Origins | None,
         ids: ExchangeIds,
         placing: Placing,
         upstream: HttpUpstream,
@@ -85,6 +88,7 @@ class Relay:
     ) -> None:
         self._keys = keys
         self._router = router
+        self._origins = origins
         self._ids = ids
         self._placing = placing
         self._upstream = upstream
@@ -143,6 +147,8 @@ class Relay:
         transcript = Transcript(self._limits.kept, self._lender)
         try:
             call = await self._open(arrival, client, transcript)
+            if self._origins is not None:
+                call = await self._brought_home(call, arrival, self._origins, transcript)
             await self._exchange(call, arrival, client, transcript)
         except ProxyError as error:
             transcript.release()
@@ -205,6 +211,20 @@ class Relay:
             body=body,
             request=request,
         )
+
+    async def _brought_home(self, call: Call, arrival: _Arrival, origins: Origins, transcript: Transcript) -> Call:
+        """Send a request to the upstream that made what it names, where path and model leave that open."""
+        ids = named(arrival.address.below, call.request, call.body if call.dialect is None else None)
+        if not ids or not self._router.leaves_open(arrival.address, call.model):
+            return call
+        home = await origins.find(call.identity.app, ids)
+        if home is None:
+            transcript.notes.append(f"no upstream is known to have made {ids[0]}")
+            return call
+        route = self._router.route(arrival.identity, arrival.address, arrival.fields, call.model, home=home)
+        if route.upstream.name != home:
+            transcript.notes.append(f"the upstream {home!r}, which made {ids[0]}, is not configured for this")
+        return replace(call, route=route)
 
     async def _exchange(self, call: Call, arrival: _Arrival, client: Client, transcript: Transcript) -> None:
         given = Given(body=call.body)

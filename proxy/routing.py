@@ -126,6 +126,7 @@ class Router:
             app.name: _App(app.sets, named.get(app.upstream or ""), _secret(app.upstream_key)) for app in settings.apps
         }
         self._anyone = _App(None if not settings.apps else (), None, None)
+        self._by_name = {one.name: one for one in reversed(self.upstreams)}
         self._remembered: dict[str, tuple[Upstream, str | None]] = {}
         self.needs_model = self._rules != [_rule("*", self._first)] or self.translates
         """Whether a body must be held for its model: not with a single upstream that takes all, and as it is."""
@@ -144,15 +145,25 @@ class Router:
         """Return what a raw path addresses; None when it is none that is relayed."""
         return locate(path, self._named)
 
-    def route(self, identity: Identity, address: Address, fields: Fields, model: str | None) -> Route:
+    def leaves_open(self, address: Address, model: str | None) -> bool:
+        """Whether path and model leave a choice between upstreams to what else a request names."""
+        if address.upstream is not None:
+            return False
+        return model is None or len({rule.upstream for rule in self._rules if rule.fits(model)}) > 1
+
+    def route(
+        self, identity: Identity, address: Address, fields: Fields, model: str | None, *, home: str | None = None
+    ) -> Route:
         """Return where a request goes. `fields` are its headers by name, `model` what its body names.
+
+        `home` is the upstream that made what the request names: it goes there, unless its model is not served there.
 
         Raises:
             ProxyError: 404 for a set the app may not use or a model nobody serves, 400 for a header that is unfit.
         """
         app = self._apps.get(identity.app, self._anyone) if identity.known else self._anyone
         set_name, pin = self._choose_set(app, address, fields, model)
-        upstream, sent = self._choose_upstream(app, address, model)
+        upstream, sent = self._choose_upstream(app, address, model, home)
         ours = app.upstream_key or upstream.api_key
         return Route(
             set_name=set_name,
@@ -181,9 +192,13 @@ class Router:
             name = next((name for fits, name in self._set_rules if fits(model or "")), None)
         return name, pin
 
-    def _choose_upstream(self, app: _App, address: Address, model: str | None) -> tuple[Upstream, str | None]:
+    def _choose_upstream(
+        self, app: _App, address: Address, model: str | None, home: str | None
+    ) -> tuple[Upstream, str | None]:
         if address.upstream is not None:
             return self._named[address.upstream], None
+        if home is not None and (found := self._at(home, model)) is not None:
+            return found
         if model is None:
             return app.upstream or self._first, None
         known = self._remembered.get(model)
@@ -193,6 +208,13 @@ class Router:
                 self._remembered.clear()
             self._remembered[model] = known
         return known
+
+    def _at(self, home: str, model: str | None) -> tuple[Upstream, str | None] | None:
+        upstream = self._by_name.get(home)
+        if upstream is None or model is None:
+            return None if upstream is None else (upstream, None)
+        fits = (rule for rule in self._rules if rule.upstream == upstream and rule.fits(model))
+        return next(((upstream, rule.sent(model)) for rule in fits), None)
 
     def _serving(self, model: str) -> tuple[Upstream, str | None]:
         for rule in self._rules:

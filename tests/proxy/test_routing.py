@@ -29,12 +29,13 @@ def route(
     path: str = "/v1/chat/completions",
     model: str | None = "gpt-4o",
     who: Identity = ANYONE,
+    home: str | None = None,
     **sections: Any,
 ) -> Route:
     router = Router(Settings.model_validate({"upstreams": UPSTREAMS, **sections}))
     address = router.locate(path)
     assert address is not None
-    return router.route(who, address, headers or {}, model)
+    return router.route(who, address, headers or {}, model, home=home)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +112,42 @@ def test_without_a_model_an_app_has_its_own_upstream() -> None:
 
 def test_an_upstream_can_be_named_by_the_path() -> None:
     assert route(path="/openai/v1/x", model="qwen3").upstream.name == "openai"
+
+
+@pytest.mark.parametrize(
+    ("model", "path", "app", "name"),
+    [
+        (None, "/v1/x", "shop", "local"),
+        ("gpt-4o", "/v1/x", "desk", "openai"),
+        (None, "/openai/v1/x", "desk", "openai"),
+    ],
+)
+def test_what_a_request_names_decides_after_path_and_model_and_before_its_app(
+    model: str | None, path: str, app: str, name: str
+) -> None:
+    assert route(model=model, path=path, who=Identity(app, "c"), apps=APPS, home="local").upstream.name == name
+
+
+def test_an_upstream_that_is_not_configured_any_more_is_nobodys_home() -> None:
+    assert route(model=None, home="gone").upstream.name == "local"
+
+
+def test_an_alias_of_the_upstream_that_made_it_says_which_model_is_sent() -> None:
+    params = {"model": "openai/gpt-4o", "api_base": "http://127.0.0.1:9/v1"}
+    entries = [{"model_name": name, "litellm_params": params} for name in ("*", "fast")]
+    found = route(model="fast", home="model_list:fast", upstreams=[], model_list=entries)
+    assert (found.upstream.name, found.model) == ("model_list:fast", "gpt-4o")
+
+
+@pytest.mark.parametrize(
+    ("model", "path", "open_"), [("both", "/v1/x", True), ("o1", "/v1/x", False), (None, "/openai/v1/x", False)]
+)
+def test_path_and_model_may_leave_a_choice_between_upstreams(model: str | None, path: str, open_: bool) -> None:
+    upstreams = [{**one, "models": [*one["models"], "both"]} for one in UPSTREAMS]
+    router = Router(Settings.model_validate({"upstreams": upstreams}))
+    address = router.locate(path)
+    assert address is not None
+    assert router.leaves_open(address, model) is open_
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,13 @@ _FIND_LINKS = (
     .order_by(schema.links.c.created_at, schema.links.c.exchange)
 )
 
+# The app is compared afterwards: as a condition it would lead SQLite to the index of apps, and through all rows of one.
+_UPSTREAMS_OF = (
+    select(schema.exchanges.c.app, schema.exchanges.c.completion_id, schema.exchanges.c.upstream)
+    .where(schema.exchanges.c.completion_id.in_(bindparam("ids", expanding=True)))
+    .order_by(schema.exchanges.c.started_at)
+)
+
 _TAKE = (
     update(schema.links)
     .where(schema.links.c.exchange == bindparam("parent"), schema.links.c.taken_by.is_(None))
@@ -140,6 +147,11 @@ class Traffic:
         """Return the exchanges, of any app, whose upstream gave this id; the oldest first."""
         table = schema.exchanges
         return self._exchanges(select(table).where(table.c.completion_id == completion_id).order_by(table.c.started_at))
+
+    def upstreams_of(self, app: str, ids: Sequence[str]) -> dict[str, str]:
+        """Return, for each of these ids that an upstream gave to this app, which one gave it last."""
+        rows = self._database.read(lambda connection: connection.execute(_UPSTREAMS_OF, {"ids": ids}).all())
+        return {row.completion_id: row.upstream for row in rows if row.app == app}
 
     def trajectory(self, app: str, trajectory: str) -> list[Exchange]:
         """Return the exchanges of a trajectory in order."""
