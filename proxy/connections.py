@@ -16,6 +16,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from proxy.errors import ProxyError, envelope
+from proxy.http10 import UntilClose
 from proxy.wire import HEADER_BYTES, Peer
 from proxy.writing import Together
 
@@ -104,6 +105,8 @@ class Connection(HttpToolsProtocol):
             self.scope[BARE_QUERY] = True  # type: ignore[typeddict-unknown-key]
         if not self._asks_to_upgrade:
             super().on_headers_complete()
+            if self.scope["http_version"] == "1.0":
+                UntilClose(self.cycle)
 
     def on_message_complete(self) -> None:
         """Note the end of a request's body."""
