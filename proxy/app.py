@@ -121,7 +121,6 @@ class Parts:
         peers = store.shared or settings.server.workers > 1
         self._store = store
         self._upstream = HttpUpstream(settings)
-        self._litellm = LitellmUpstream(settings)
         self._deployments = Deployments(store, peers=peers)
         self._recorder = Recorder(
             store,
@@ -141,6 +140,7 @@ class Parts:
         )
         self._scheduler = _scheduler(settings, store, config)
         self._router = Router(settings)
+        self._litellm = LitellmUpstream(settings, self._router.models)
         self._origins = Origins(store) if len(self._router.upstreams) > 1 else None
         self._books = Bookkeeper(self._linker, self._recorder, self._origins)
         keys, ids = Keys(settings, secret), ExchangeIds(secret)

@@ -80,7 +80,7 @@ def operation(method: str, below: str, upstream: str) -> Operation:
         raise ProxyError(
             404,
             f"{method} {below[:200]} is not carried to the upstream {upstream!r}, which is reached through litellm; "
-            f"what is: POST to {carried}",
+            f"what is: GET /models, POST to {carried}",
             code="not_carried",
         )
     return found

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from proxy import litellm_errors, litellm_requests
+from proxy import litellm_errors, litellm_models, litellm_requests
 from proxy.answers import Answer
 from proxy.calls import off_loop
 from proxy.errors import ProxyError
@@ -106,9 +106,13 @@ class Stream:
 
 
 class LitellmUpstream:
-    """Every provider that is reached through litellm. `load` it before the first `send`, inside the event loop."""
+    """Every provider that is reached through litellm. `load` it before the first `send`, inside the event loop.
 
-    def __init__(self, settings: Settings) -> None:
+    `models` are those that the configuration names, with their owners.
+    """
+
+    def __init__(self, settings: Settings, models: Mapping[str, str]) -> None:
+        self._models = models
         self._timeouts = settings.timeouts
         self._trust_env = settings.server.trust_env
         self._closing: set[asyncio.Task[None]] = set()
@@ -153,6 +157,8 @@ class LitellmUpstream:
             ProxyError: The request cannot be carried, and was not; or litellm failed.
             Unreachable: No answer came.
         """
+        if (listed := litellm_models.answer(*line, self._models)) is not None:
+            return Whole(200, listed)
         asked = litellm_requests.operation(*line, upstream.name)
         if not isinstance(body, bytes):
             raise ProxyError(400, "send the body as application/json, not compressed", code="invalid_json")

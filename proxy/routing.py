@@ -137,6 +137,15 @@ class Router:
         return tuple(dict.fromkeys([*self._named.values(), *(rule.upstream for rule in self._rules)]))
 
     @property
+    def models(self) -> Mapping[str, str]:
+        """The models that the configuration names, patterns left out, with who has them: a provider or an upstream."""
+        found: dict[str, str] = {}
+        for rule in self._rules:
+            if rule.suffix is None:
+                found.setdefault(rule.prefix, _owner(rule.upstream))
+        return found
+
+    @property
     def translates(self) -> bool:
         """Whether any upstream is reached through litellm."""
         return any(one.translated is not None for one in self.upstreams)
@@ -228,6 +237,10 @@ class Router:
 def _configured(one: UpstreamSettings) -> Upstream:
     way = _translated(one.custom_llm_provider, one.params, one.credentials)
     return Upstream(one.name, one.base_url or "", _secret(one.api_key), way)
+
+
+def _owner(upstream: Upstream) -> str:
+    return upstream.name if upstream.translated is None else upstream.translated.provider
 
 
 def _translated(provider: str | None, params: Mapping[str, Any], credentials: Credentials) -> Translated | None:

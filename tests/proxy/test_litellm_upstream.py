@@ -323,8 +323,17 @@ def test_a_response_that_the_provider_cannot_know_is_refused(proxy: RunningProxy
     assert (answered.status, answered.json["error"]["param"]) == (400, "previous_response_id")
 
 
+def test_models_are_those_that_the_configuration_names(proxy: RunningProxy) -> None:
+    listed = proxy.request("GET", "/v1/models").json
+    assert listed["object"] == "list"
+    assert listed["data"][0] == {"id": "fast", "object": "model", "created": 0, "owned_by": "anthropic"}
+    assert proxy.request("GET", "/v1/models/fast").json == listed["data"][0]
+    missing = proxy.request("GET", "/claude/v1/models/slow", None, CLIENTS_OWN)
+    assert (missing.status, missing.json["error"]["code"]) == (404, "model_not_found")
+
+
 @pytest.mark.parametrize(
-    ("method", "path"), [("GET", "/claude/v1/models"), ("POST", "/v1/files"), ("GET", "/v1/models")]
+    ("method", "path"), [("POST", "/claude/v1/models"), ("POST", "/v1/files"), ("GET", "/v1/responses/resp_1")]
 )
 def test_what_litellm_does_not_carry_says_what_is(proxy: RunningProxy, method: str, path: str) -> None:
     answered = proxy.request(method, path, None, CLIENTS_OWN)
@@ -348,7 +357,7 @@ def test_a_conversation_is_one_trajectory(proxy: RunningProxy) -> None:
 
 async def test_an_answer_that_is_let_go_of_lets_go_of_its_connection(anthropic: RawUpstream) -> None:
     anthropic.closed_at.clear()
-    upstream = LitellmUpstream(Settings())
+    upstream = LitellmUpstream(Settings(), {})
     await upstream.load(["anthropic"])
     body = b'{"model":"hold-late","stream":true,"messages":[{"role":"user","content":"hi"}]}'
     to, way = Upstream("up", f"http://127.0.0.1:{anthropic.port}"), Translated("anthropic", {})
@@ -361,7 +370,7 @@ async def test_an_answer_that_is_let_go_of_lets_go_of_its_connection(anthropic: 
 
 def test_a_provider_that_litellm_does_not_know_refuses_the_start() -> None:
     with pytest.raises(UsageError, match="nobody"):
-        asyncio.run(LitellmUpstream(Settings()).load(["nobody"]))
+        asyncio.run(LitellmUpstream(Settings(), {}).load(["nobody"]))
 
 
 def test_a_proxy_without_such_an_upstream_never_loads_litellm(tmp_path: Path) -> None:

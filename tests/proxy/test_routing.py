@@ -236,3 +236,10 @@ def test_an_sdk_says_that_it_repeats(value: bytes, retry: bool) -> None:
 
 def test_no_key_shows_in_a_route() -> None:
     assert "sk-" not in repr(route(who=Identity("shop", "c"), apps=APPS))
+
+
+def test_the_models_that_the_configuration_names_are_known_with_their_owners() -> None:
+    params = {"model": "anthropic/claude", "api_key": "sk-a"}
+    entries = [{"model_name": name, "litellm_params": params} for name in ("fast", "team-*", "fast")]
+    router = Router(Settings.model_validate({"upstreams": UPSTREAMS, "model_list": entries}))
+    assert list(router.models.items()) == [("fast", "anthropic"), ("o1", "openai")]
