@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
+from urllib.parse import unquote
 
 import msgspec
 
@@ -33,7 +34,7 @@ LARGEST_OBJECT: Final = 64 * 1024
 _ID: Final = re.compile(r"(?=.*[0-9])[!-~]{1,200}")
 """Every id of these APIs holds a digit, and no word of their paths does (`/fine_tuning/jobs`)."""
 
-_NAMED_BY_MODEL: Final = ("/models/", "/engines/")
+_MODELS: Final = "/models/"
 
 _log = logging.getLogger(__name__)
 
@@ -61,14 +62,17 @@ def named(below: str, request: Request | None, body: bytes | None) -> tuple[str,
 
     `below` is its path below the base; `body` is looked at where `request` is None, since no dialect has read it.
     """
-    ids: Iterable[str | None] = ()
-    if not below.startswith(_NAMED_BY_MODEL):
-        ids = below.split("/")[2:]
+    ids: Iterable[str | None] = below.split("/")[2:]
     if request is not None:
         ids = (*ids, request.previous_response_id, *reversed(request.references))
     elif body:
         ids = (*ids, *_in_body(body))
     return tuple(dict.fromkeys(id_ for id_ in ids if id_ is not None and _ID.fullmatch(id_)))[:MOST_NAMED]
+
+
+def model_in(below: str) -> str | None:
+    """Return the model that a path names: `/models/NAME`."""
+    return unquote(below.removeprefix(_MODELS).removesuffix("/")) if below.startswith(_MODELS) else None
 
 
 def made(call: Call, bodies: Bodies) -> str | None:

@@ -25,7 +25,7 @@ from proxy.exchange_ids import ExchangeIds
 from proxy.failures import Broken, Unreachable
 from proxy.headers import RawHeaders, downward, has_body, upward
 from proxy.litellm_upstream import LitellmUpstream
-from proxy.origins import Origins, named
+from proxy.origins import Origins, model_in, named
 from proxy.paths import Address
 from proxy.placing import Placing
 from proxy.routing import Fields, Router
@@ -214,16 +214,25 @@ class Relay:
 
     async def _brought_home(self, call: Call, arrival: _Arrival, origins: Origins, transcript: Transcript) -> Call:
         """Send a request to the upstream that made what it names, where path and model leave that open."""
-        ids = named(arrival.address.below, call.request, call.body if call.dialect is None else None)
+        below = arrival.address.below
+        if (model := model_in(below)) is not None:
+            return self._at(self._router.taking(model), call, arrival)
+        ids = named(below, call.request, call.body if call.dialect is None else None)
         if not ids or not self._router.leaves_open(arrival.address, call.model):
             return call
         home = await origins.find(call.identity.app, ids)
+        moved = self._at(home, call, arrival)
         if home is None:
             transcript.notes.append(f"no upstream is known to have made {ids[0]}")
+        elif moved.route.upstream.name != home:
+            transcript.notes.append(f"the upstream {home!r}, which made {ids[0]}, is not configured for this")
+        return moved
+
+    def _at(self, home: str | None, call: Call, arrival: _Arrival) -> Call:
+        """Send a request to that upstream, if it is one for it."""
+        if home is None:
             return call
         route = self._router.route(arrival.identity, arrival.address, arrival.fields, call.model, home=home)
-        if route.upstream.name != home:
-            transcript.notes.append(f"the upstream {home!r}, which made {ids[0]}, is not configured for this")
         return replace(call, route=route)
 
     async def _exchange(self, call: Call, arrival: _Arrival, client: Client, transcript: Transcript) -> None:

@@ -154,6 +154,10 @@ class Router:
         """Return what a raw path addresses; None when it is none that is relayed."""
         return locate(path, self._named)
 
+    def taking(self, model: str) -> str | None:
+        """Return the name of the first upstream that takes a model."""
+        return next((rule.upstream.name for rule in self._rules if rule.fits(model)), None)
+
     def leaves_open(self, address: Address, model: str | None) -> bool:
         """Whether path and model leave a choice between upstreams to what else a request names."""
         if address.upstream is not None:

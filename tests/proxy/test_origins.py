@@ -146,6 +146,18 @@ def test_an_id_that_nobody_knows_goes_to_the_first_upstream_and_the_record_says_
     assert one.note == "no upstream is known to have made resp_0"
 
 
+@pytest.mark.parametrize(
+    ("path", "counts"),
+    [("gpt-4o", [0, 1]), ("qwen%2Fsmall", [1, 0]), ("shared", [1, 0]), ("ft:gpt-4o:x::1", [1, 0])],
+)
+def test_a_model_in_a_path_is_looked_after_by_the_upstream_that_takes_it(
+    two: Two, path: str, counts: list[int]
+) -> None:
+    two.send("GET", f"/v1/models/{path}")
+    assert [len(requests) for requests in two.seen().values()] == counts
+    assert [one.note for one in two.proxy.recorded()] == [""]
+
+
 def test_the_end_of_a_client_leaves_its_response_known(start_proxy: StartProxy, start_upstream: StartUpstream) -> None:
     begun = {"type": "response.created", "response": {"id": "resp_7", "status": "in_progress", "output": []}}
     event = b"event: response.created\ndata: " + json.dumps(begun).encode() + b"\n\n"
@@ -191,7 +203,6 @@ def test_with_one_upstream_nothing_is_read_or_asked(start_proxy: StartProxy, sta
         ("/responses/resp_1/cancel", None, None, ("resp_1",)),
         ("/threads/thread_1/runs/run_2", None, None, ("thread_1", "run_2")),
         ("/fine_tuning/jobs", None, None, ()),
-        ("/models/gpt-4o", None, None, ()),
         ("/files", None, b'{"model": null}', ()),
         ("/batches", None, b'{"input_file_id": "file-1"}', ("file-1",)),
         ("/threads/thread_1/runs", None, b'{"assistant_id": "asst_1"}', ("thread_1", "asst_1")),
