@@ -43,6 +43,14 @@ def test_a_link_whose_trajectory_is_of_another_app_is_not_found(store: Store) ->
     assert store.traffic.find_links(["k"]) == []
 
 
+def test_an_id_leads_to_the_upstream_that_gave_it_last_to_this_app(store: Store) -> None:
+    given = [(2, "new", "default"), (1, "old", "default"), (3, "others", "desk")]
+    rows = [exchange(number, completion_id="r", upstream=name, app=app) for number, name, app in given]
+    store.traffic.add(Batch(exchanges=tuple((one, Bodies()) for one in (*rows, exchange(4)))))
+    assert store.traffic.upstreams_of("default", ["r", "c-4", "unknown"]) == {"r": "new", "c-4": "openai"}
+    assert store.traffic.upstreams_of("desk", ["c-4"]) == {}
+
+
 def test_a_page_holds_the_newest_and_is_turned_by_time(store: Store) -> None:
     store.traffic.add(Batch(exchanges=tuple((exchange(number), Bodies()) for number in range(5))))
     assert [one.id for one in store.traffic.page(limit=2)] == ["ex-4", "ex-3"]
