@@ -111,18 +111,20 @@ class Llm:
         schema: JSON | None = None,
         sample: int = 0,
         may_be_empty: bool = False,
+        parameters: Mapping[str, Any] | None = None,
     ) -> Completion:
         """Return the model's answer, from the memo when this very call was finished before.
 
         `sample` tells repeated calls of one request apart. `stage` is the name the call is accounted under. An empty
-        answer is remembered only where it `may_be_empty`, as one of many that are graded.
+        answer is remembered only where it `may_be_empty`, as one of many that are graded. `parameters` are members of
+        the request that have no argument here.
 
         Raises:
             RequestRefused: the endpoint will not answer this request.
             ModelError: the endpoint cannot be used.
             BudgetExceeded: nothing more may be spent.
         """
-        request: JSON = {"model": self.name, "messages": list(messages)}
+        request: JSON = {**(parameters or {}), "model": self.name, "messages": list(messages)}
         if temperature is not None:
             request["temperature"] = temperature
         if seed is not None:

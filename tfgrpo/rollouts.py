@@ -95,6 +95,7 @@ class ChatRunner:
                 seed=seed_of(sampling.seed, sample),
                 sample=sample,
                 may_be_empty=True,
+                parameters=task.parameters,
             )
         except RequestRefused as error:
             return Rollout(name, (), reward=0.0, error=str(error))

@@ -144,7 +144,7 @@ def _questions(store: Store, groups: Sequence[_Formed]) -> list[str]:
     for group in groups:
         attempt = group.attempts[0][0]
         first = store.traffic.trajectory(attempt.app, attempt.trajectory)[:1]
-        turns = _turns(first, store.traffic.bodies([one.id for one in first]), 0)
+        turns = turns_of(first, store.traffic.bodies([one.id for one in first]), 0)
         questions.append("\n".join(message.text for message in opening(turns)))
     return questions
 
@@ -157,7 +157,7 @@ def _load(store: Store, group: _Formed) -> Group | None:
     task: tuple[Message, ...] = ()
     rollouts = []
     for (trajectory, choice), reward in sorted(group.rewards.items()):
-        turns = _turns(exchanges.get(trajectory, []), bodies, choice)
+        turns = turns_of(exchanges.get(trajectory, []), bodies, choice)
         messages, asked = conversation(turns), opening(turns)
         if not messages or len(messages) == len(asked):
             continue
@@ -177,7 +177,7 @@ def _load(store: Store, group: _Formed) -> Group | None:
     )
 
 
-def _turns(exchanges: Iterable[Exchange], bodies: Mapping[str, Bodies], choice: int) -> list[Turn]:
+def turns_of(exchanges: Iterable[Exchange], bodies: Mapping[str, Bodies], choice: int = 0) -> list[Turn]:
     """Return the turns of one choice: up to and with the exchange that asked for several, else all of them."""
     turns = []
     for exchange in exchanges:

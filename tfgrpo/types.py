@@ -21,10 +21,13 @@ upstream. Only `complete` ones are learned from."""
 
 OperationName = Literal["add", "update", "merge", "delete", "keep"]
 
-VersionStatus = Literal["unproven", "helps", "hurts", "no effect shown", "by hand"]
+VersionStatus = Literal["unproven", "helps", "hurts", "no effect shown", "by hand", "draft"]
 
 EMPTY_VERSION = 0
 """Version 0 of every set is the empty library."""
+
+FIRST_DRAFT = 500_000_000
+"""Versions from here on are drafts: libraries under test, which a request can pin and nothing else can name."""
 
 
 class ToolCall(msgspec.Struct, frozen=True):
@@ -260,6 +263,8 @@ class Task(msgspec.Struct, frozen=True):
     messages: tuple[Message, ...]
     reference: str | None = None
     metadata: Mapping[str, object] = msgspec.field(default_factory=dict)
+    parameters: Mapping[str, object] = msgspec.field(default_factory=dict)
+    """What a chat completion of it is asked with besides messages: `max_tokens`, `response_format` and the like."""
 
     @property
     def question(self) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -17,6 +18,8 @@ from tfgrpo.dialects import json_reading as read
 _TEXTS: Final = frozenset({"text", "input_text", "output_text"})
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text"})
 """Parts that are no part of the answer, as `reasoning_content` beside it is not: clients rarely send them back."""
+
+_NOTE: Final = re.compile(r"\[\w+ [0-9a-f]{12}\]")
 
 _SORTED: Final = msgspec.json.Encoder(order="sorted")
 
@@ -40,6 +43,11 @@ def part(fields: Mapping[str, Any]) -> str:
     # A client moves its cache marks from turn to turn, while the part stays the same.
     kept = {name: value for name, value in fields.items() if name != "cache_control"}
     return f"[{kind or 'part'} {hashlib.sha256(compact(kept).encode()).hexdigest()[:12]}]"
+
+
+def holds_note(text: str) -> bool:
+    """Say whether a text holds a note of `part`, which stands for what is no text and cannot be sent in its place."""
+    return _NOTE.search(text) is not None
 
 
 def compact(value: Any) -> str:

@@ -9,12 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, func, insert, select, text, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, text, update
 
 from tfgrpo.errors import Conflict, NotFound, UsageError
 from tfgrpo.store import schema
 from tfgrpo.store.engine import Database
-from tfgrpo.types import EMPTY_VERSION, Deployment, Library, Version, VersionStatus
+from tfgrpo.types import EMPTY_VERSION, FIRST_DRAFT, Deployment, Library, Version, VersionStatus
+
+DRAFT_SECONDS = 86_400.0
+"""A draft as old as this was left behind by a run that was killed."""
 
 ARMS = ("candidate", "control")
 """The arms that take a share; what is left over is live."""
@@ -29,7 +32,7 @@ class Sets:
     def names(self) -> list[str]:
         """Return the sets that have a version or recorded traffic."""
         made, seen = schema.versions.c.set, schema.trajectories.c.set
-        query = select(made).union(select(seen).where(seen.is_not(None)))
+        query = select(made).where(schema.versions.c.version < FIRST_DRAFT).union(select(seen).where(seen.is_not(None)))
         return sorted(self._database.read(lambda connection: connection.execute(query).scalars().all()))
 
     def versions(self, set_name: str) -> list[Version]:
@@ -100,6 +103,30 @@ class Sets:
             return made
 
         return self._database.write(work, durable=True)
+
+    def add_draft(self, set_name: str, library: Library) -> int:
+        """Store a library under test and return the number by which a request can pin it: at least `FIRST_DRAFT`.
+
+        A draft is in no list of versions, is no parent and cannot be deployed. Its number is never given again, for
+        proxies remember what a version says. Drafts that killed runs left behind are deleted.
+        """
+
+        def work(connection: Connection) -> int:
+            number = FIRST_DRAFT + _count(connection, "drafts")
+            made = Version(set_name, number, library, "draft", time.time())
+            row = {name: getattr(made, name) for name in made.__struct_fields__} | {"library": _encoded(library)}
+            connection.execute(insert(schema.versions).values(**row))
+            old = schema.versions.c.created_at < made.created_at - DRAFT_SECONDS
+            connection.execute(delete(schema.versions).where(schema.versions.c.version >= FIRST_DRAFT, old))
+            return number
+
+        return self._database.write(work, durable=True)
+
+    def drop_drafts(self, set_name: str, drafts: Sequence[int]) -> None:
+        """Delete drafts; what is no draft stays."""
+        table = schema.versions
+        those = table.c.set == set_name, table.c.version.in_(drafts), table.c.version >= FIRST_DRAFT
+        self._database.write(lambda connection: connection.execute(delete(table).where(*those)))
 
     def set_status(self, set_name: str, version: int, status: VersionStatus, note: str = "") -> None:
         """Record what a comparison said of a version.
@@ -234,6 +261,9 @@ def _check(live: int | None, candidate: int | None, shares: Mapping[str, float])
             raise UsageError(f"shares has no arm {arm!r}; it takes {' and '.join(ARMS)}", field="shares")
         if not math.isfinite(share) or not 0 <= share <= 1:
             raise UsageError(f"shares.{arm} is {share}; a share lies in [0, 1]", field=f"shares.{arm}")
+    for field, version in (("live", live), ("candidate", candidate)):
+        if version is not None and version >= FIRST_DRAFT:
+            raise UsageError(f"version {version} is a draft under test; deploy what the run stored", field=field)
     if sum(shares.values()) > 1:
         raise UsageError(f"the shares sum to {sum(shares.values()):g}; at most 1 is there", field="shares")
     if candidate is None and shares.get("candidate", 0) > 0:
@@ -251,7 +281,8 @@ def _check_set(connection: Connection, set_name: str) -> None:
 
 def _versions(connection: Connection, set_name: str) -> list[Version]:
     table = schema.versions
-    query = select(table).where(table.c.set == set_name).order_by(table.c.version)
+    mine = table.c.set == set_name, table.c.version < FIRST_DRAFT
+    query = select(table).where(*mine).order_by(table.c.version)
     return [_version(row) for row in connection.execute(query)]
 
 
@@ -289,11 +320,18 @@ def _insert(connection: Connection, made: Deployment, *, undone: int | None) -> 
 
 
 def _touch(connection: Connection) -> None:
+    _count(connection, "sets")
+
+
+def _count(connection: Connection, key: str) -> int:
+    """Count one up under a key of the store's own values, and return how far it is."""
+    mine = {"key": key}
     changed = connection.execute(
-        text("UPDATE meta SET value = CAST(CAST(value AS INTEGER) + 1 AS VARCHAR) WHERE key = 'sets'")
+        text("UPDATE meta SET value = CAST(CAST(value AS INTEGER) + 1 AS VARCHAR) WHERE key = :key"), mine
     )
     if changed.rowcount == 0:
-        connection.execute(insert(schema.meta).values(key="sets", value="1"))
+        connection.execute(insert(schema.meta).values(key=key, value="1"))
+    return int(connection.execute(select(schema.meta.c.value).where(schema.meta.c.key == key)).scalar_one())
 
 
 def _encoded(library: Library) -> str:

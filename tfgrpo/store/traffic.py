@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Integer, Row, Select, and_, bindparam, cast, 
 
 from tfgrpo.store import schema
 from tfgrpo.store.engine import Database, insert_new
-from tfgrpo.types import Assignment, Bodies, Exchange, Link
+from tfgrpo.types import FIRST_DRAFT, Assignment, Bodies, Exchange, Link
 
 LEVEL = 3
 """zstd's default: a third of the size at a cost below that of writing what it saves."""
@@ -169,6 +169,14 @@ class Traffic:
                 found[exchange.trajectory].append(exchange)
         return found
 
+    def named(self, set_name: str, trajectory: str, *, since: float) -> list[Exchange]:
+        """Return the exchanges of a trajectory of a set, whatever its app, that began at `since` or later, in order."""
+        table = schema.exchanges
+        query = select(table).where(
+            table.c.set == set_name, table.c.started_at >= since, table.c.trajectory == trajectory
+        )
+        return self._exchanges(query.order_by(table.c.started_at, table.c.id))
+
     def bodies(self, exchange_ids: Sequence[str]) -> dict[str, Bodies]:
         """Return the bodies of these exchanges; those that are gone are left out."""
         table = schema.bodies
@@ -214,7 +222,8 @@ class Traffic:
     def attempts(self, *, set_name: str | None = None, unnamed: bool = False) -> Iterator[Attempt]:
         """Yield the trajectories that can be learned from: those of one set, of none (`unnamed`), or all.
 
-        They have a complete exchange of an API that we read, and no truncated one.
+        They have a complete exchange of an API that we read, and no truncated one. What a training run made under a
+        draft is not among them: the run has learned from it.
         """
         table = schema.exchanges
         complete = table.c.outcome == "complete"
@@ -229,7 +238,7 @@ class Traffic:
                 func.max(table.c.choices),
                 func.min(table.c.version) != func.max(table.c.version),
             )
-            .where(complete, table.c.dialect.is_not(None))
+            .where(complete, table.c.dialect.is_not(None), table.c.version < FIRST_DRAFT)
             .group_by(table.c.app, table.c.trajectory)
             .having(func.max(cast(table.c.truncated, Integer)) == 0)
             .order_by(table.c.app, table.c.trajectory)
