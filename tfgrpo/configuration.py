@@ -23,6 +23,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from tfgrpo.errors import UsageError
+from tfgrpo.modes import Mode
 
 PREFIX: Final = "TFGRPO_"
 DEFAULT_FILE: Final = Path("config.yaml")
@@ -106,6 +107,10 @@ class Training(_Settings):
     schedule: str | None = None
     cache: Path | None = None
     grader: str | None = None
+    runner: str = "chat"
+    proxy: str | None = None
+    rollout_seconds: float = Field(default=600, gt=0)
+    ground_truth: Mode = "reward and reference"
     group_size: int = Field(default=5, ge=2, le=64)
     epochs: int = Field(default=3, ge=1)
     batch_size: int = Field(default=100, ge=1)
@@ -123,6 +128,11 @@ class Training(_Settings):
     recipe: Literal["ours", "paper"] = "ours"
     splits: Splits = Splits()
     gate: Gate = Gate()
+
+    @field_validator("proxy")
+    @classmethod
+    def _is_http(cls, value: str | None) -> str | None:
+        return None if value is None else checked_url(value)
 
 
 class StoreSettings(_Settings):

@@ -80,7 +80,7 @@ class Critic:
         if not is_short(rollout):
             given = self.under.get(group.key, self.given.get(group.version, Library()))
             parts = [self._task(group), section("library", libraries.lines(given))]
-            parts += [section("rollout", text, {"reward": reward(rollout)})]
+            parts += [section("rollout", text, reward(rollout))]
             parts += _feedback("\n".join(rollout.comments)) + _reference(group)
             try:
                 text = await self.optimizer.write("summarise", parts)
@@ -93,7 +93,7 @@ class Critic:
     async def _contrasted(self, group: Group, library: Library) -> Critique:
         parts = [self._task(group), section("library", libraries.lines(library))]
         parts += [
-            section("rollout", rollout.answer, {"number": str(number), "reward": reward(rollout)})
+            section("rollout", rollout.answer, {"number": str(number), **reward(rollout)})
             for number, rollout in enumerate(group.rollouts, 1)
         ]
         comments = [f"rollout {n}: {c}" for n, r in enumerate(group.rollouts, 1) for c in r.comments]
@@ -135,7 +135,7 @@ class Critic:
 
 def chosen(group: Group) -> Group:
     """Return the group with its judged rollouts only, of many the best and the worst, in their order."""
-    judged = [rollout for rollout in group.rollouts if rollout.reward is not None]
+    judged = [rollout for rollout in group.rollouts if rollout.reward is not None] or list(group.rollouts)
     if len(judged) > MOST_ROLLOUTS:
         ranks = sorted(range(len(judged)), key=lambda i: judged[i].reward or 0.0)
         half = MOST_ROLLOUTS // 2
@@ -154,9 +154,9 @@ def is_short(rollout: Rollout) -> bool:
     return not message.tool_calls and len(message.text) <= SHORT
 
 
-def reward(rollout: Rollout) -> str:
-    """Return a rollout's reward as prompts show it."""
-    return str(round(rollout.reward or 0.0, 3))
+def reward(rollout: Rollout) -> dict[str, str]:
+    """Return a rollout's reward as the attribute that prompts show, none for one that is not judged."""
+    return {} if rollout.reward is None else {"reward": str(round(rollout.reward, 3))}
 
 
 def _feedback(text: str) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tfgrpo import dialects, near_misses
+from tfgrpo.modes import differs
 from tfgrpo.store import Attempt, Store
 from tfgrpo.trajectories import Reward, Turn, contrasts, conversation, opening, rewards
 from tfgrpo.types import Bodies, Exchange, Group, Message, Rollout, Task
@@ -98,12 +99,30 @@ def labelled_groups(
         kept = {one: reward for one, reward in group.rewards.items() if one[0] not in skip}
         if contrasts(reward.value for reward in kept.values()):
             groups.append(replace(group, rewards=kept))
-    loaded = (_load(store, group) for group in groups)
+    loaded = (_load(store, group, group.rewards) for group in groups)
     return [
         group
         for group in loaded
         if group is not None and contrasts(rollout.reward or 0.0 for rollout in group.rollouts)
     ]
+
+
+def answered_groups(
+    store: Store, *, set_name: str | None = None, unnamed: bool = False, skip: Collection[str] = ()
+) -> list[Group]:
+    """Return the groups whose rollouts answer differently, by key, whatever labels say of them: without rewards.
+
+    What is left out is left out of `labelled_groups` as well.
+    """
+    formed, _ = _formed(store, set_name=set_name, unnamed=unnamed, weights=None)
+    groups = []
+    for group in formed:
+        kept = [(one.trajectory, choice) for one, choice in group.attempts if not one.mixed]
+        chosen: dict[tuple[str, int], Reward | None] = dict.fromkeys(one for one in kept if one[0] not in skip)
+        found = _load(store, group, chosen) if len(chosen) > 1 else None
+        if found is not None and differs(found):
+            groups.append(found)
+    return groups
 
 
 def _formed(
@@ -149,24 +168,26 @@ def _questions(store: Store, groups: Sequence[_Formed]) -> list[str]:
     return questions
 
 
-def _load(store: Store, group: _Formed) -> Group | None:
+def _load(store: Store, group: _Formed, chosen: Mapping[tuple[str, int], Reward | None]) -> Group | None:
+    """Return the chosen rollouts of a group, by (trajectory, choice), with what is said of them where anything is."""
     attempt = group.attempts[0][0]
-    wanted = sorted({trajectory for trajectory, _ in group.rewards})
+    wanted = sorted({trajectory for trajectory, _ in chosen})
     exchanges = store.traffic.of_trajectories(attempt.app, wanted)
     bodies = store.traffic.bodies([one.id for some in exchanges.values() for one in some])
     task: tuple[Message, ...] = ()
     rollouts = []
-    for (trajectory, choice), reward in sorted(group.rewards.items()):
+    for (trajectory, choice), reward in sorted(chosen.items(), key=lambda item: item[0]):
         turns = turns_of(exchanges.get(trajectory, []), bodies, choice)
         messages, asked = conversation(turns), opening(turns)
         if not messages or len(messages) == len(asked):
             continue
         task = task or asked
         name = f"{trajectory}.{choice}" if choice else trajectory
-        rollouts.append(Rollout(name, messages[len(asked) :], reward=reward.value, comments=reward.comments))
+        value, comments = (None, ()) if reward is None else (reward.value, reward.comments)
+        rollouts.append(Rollout(name, messages[len(asked) :], reward=value, comments=comments))
     if not rollouts:
         return None
-    references = [reward.reference for reward in group.rewards.values() if reward.reference is not None]
+    references = [reward.reference for reward in chosen.values() if reward and reward.reference is not None]
     return Group(
         key=group.key,
         task=Task(group.key, task, references[-1] if references else None),

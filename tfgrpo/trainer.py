@@ -21,6 +21,7 @@ from tfgrpo import library as libraries
 from tfgrpo.consolidate import consolidate
 from tfgrpo.critique import Critic, chosen
 from tfgrpo.library import Limits
+from tfgrpo.modes import Mode, differs, shown
 from tfgrpo.optimizer import Optimizer
 from tfgrpo.practice import Batch, Course, Practice
 from tfgrpo.steps import EpochEnd, Learned, Listener, Step
@@ -47,6 +48,7 @@ class Trainer:
     batch_size: int = 100
     given: dict[int, Library] = field(default_factory=dict)
     memory: bool = True
+    mode: Mode = "reward and reference"
 
     async def learn(self, groups: Sequence[Group], library: Library) -> Learned:
         """Learn from groups as they were logged: one pass, each group is used once."""
@@ -80,12 +82,13 @@ class Trainer:
 
     async def _step(self, batch: Batch, before: Library, earlier: Sequence[Step]) -> Step:
         step, library = _told(batch, before), batch.library
-        telling = [group for group in batch.groups if tells(group)]
+        telling = [group for group in batch.groups if tells(group, self.mode)]
         if not telling:
             return step
         critic = Critic(self.optimizer, self.given, self.listener.advance, batch.under)
-        self.listener.begin("summarise", sum(len(chosen(group).rollouts) for group in telling))
-        summaries = await critic.summaries(telling)
+        seen = [shown(group, self.mode) for group in telling]
+        self.listener.begin("summarise", sum(len(chosen(group).rollouts) for group in seen))
+        summaries = await critic.summaries(seen)
         self.listener.begin("contrast", len(telling))
         lessons = await critic.lessons(summaries, library)
         self.listener.begin("propose", len(telling))
@@ -129,6 +132,8 @@ def _told(batch: Batch, before: Library) -> Step:
     )
 
 
-def tells(group: Group) -> bool:
-    """Whether the judged rollouts of a group differ in reward."""
+def tells(group: Group, mode: Mode = "reward and reference") -> bool:
+    """Whether there is something to contrast: judged rollouts differ in reward, or unjudged ones in their answers."""
+    if mode == "neither":
+        return differs(group)
     return contrasts(rollout.reward for rollout in group.rollouts if rollout.reward is not None)

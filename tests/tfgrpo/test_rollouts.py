@@ -70,3 +70,12 @@ def test_neighbouring_seeds_share_no_samples() -> None:
     seeds = [{seed_of(seed, sample) for sample in range(32)} for seed in range(8)]
     assert len(set().union(*seeds)) == 8 * 32
     assert all(0 <= one < 2**31 for some in seeds for one in some)
+
+
+async def test_a_task_is_asked_with_its_own_parameters() -> None:
+    task = Task("k", (ASK,), "5", parameters={"max_tokens": 9, "stop": ["."], "temperature": 0, "model": "other"})
+    async with serving(lambda _: "5") as endpoint, Llm(endpoint.model(), ledger=Ledger()) as llm:
+        runner = ChatRunner(llm, by_name("exact"), lambda _: None)
+        await runner.run([task], NONE, samples=1, sampling=Sampling(0.3))
+    (asked,) = endpoint.requests
+    assert (asked["max_tokens"], asked["stop"], asked["temperature"], asked["model"]) == (9, ["."], 0.3, "tester")

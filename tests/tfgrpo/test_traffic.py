@@ -165,3 +165,23 @@ def test_traffic_under_no_set_is_apart(store: Store, log: Log) -> None:
     log.add("1+1?", "3", reward=0.0, set=None)
     assert traffic.census(store, set_name="math").trajectories == 0
     assert traffic.census(store, unnamed=True).contrasting == 1
+
+
+def test_without_labels_rollouts_that_answer_differently_are_a_group_as_well(store: Store, log: Log) -> None:
+    log.add("1+1?", "2")
+    log.add("1+1?", "3", reward=0.0)
+    (group,) = traffic.answered_groups(store, set_name="math")
+    assert [(one.answer, one.reward) for one in group.rollouts] == [("2", None), ("3", None)]
+
+
+def test_rollouts_that_answer_alike_are_none(store: Store, log: Log) -> None:
+    log.add("1+1?", "2", reward=1.0)
+    log.add("1+1?", " 2", reward=0.0)
+    assert not traffic.answered_groups(store, set_name="math")
+
+
+def test_one_rollout_is_none(store: Store, log: Log) -> None:
+    first = log.add("1+1?", "2")
+    log.add("1+1?", "3", trajectory="other")
+    assert not traffic.answered_groups(store, set_name="math", skip=["other"])
+    assert first

@@ -66,19 +66,27 @@ def _bounds(made: argparse.ArgumentParser) -> None:
     made.add_argument("--max-tokens", type=_count, metavar="N", help="stop before more tokens are used")
 
 
+def _runner(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--runner", metavar="NAME", help="chat, or your agent as python:module:function (chat)")
+
+
 def _train(made: argparse.ArgumentParser) -> None:
     made.add_argument("--set", type=_set_name, required=True, metavar="S", help="the set to learn for")
     made.add_argument(
         "--from",
         dest="source",
-        choices=("traffic", "dataset"),
+        choices=("traffic", "replay", "dataset"),
         default="traffic",
         help="where groups come from (traffic)",
     )
     made.add_argument("--data", type=Path, metavar="FILE", help="JSONL tasks, for --from dataset")
-    made.add_argument("--grader", metavar="NAME", help="how answers are rewarded, for --from dataset")
+    made.add_argument("--grader", metavar="NAME", help="how answers are rewarded, for --from dataset and replay")
+    _runner(made)
     _guard(made)
     made.add_argument("--recipe", choices=("ours", "paper"), help="paper: every departure from the paper is off")
+    made.add_argument(
+        "--no-ground-truth", action="store_true", help="show the optimizer no reward: contrast answers that differ"
+    )
     made.add_argument("--deploy", action="store_true", help="deploy the new version; a data set's only if it helps")
     made.add_argument("--reuse", action="store_true", help="also learn from groups earlier runs learned from")
     _bounds(made)
@@ -100,6 +108,7 @@ def _evaluate(made: argparse.ArgumentParser) -> None:
     made.add_argument("--against", default="none", metavar="none|live|S@V", help="what to test against (none)")
     made.add_argument("--data", type=Path, required=True, metavar="FILE", help="held-out JSONL tasks")
     made.add_argument("--grader", metavar="NAME", help="how answers are rewarded (training.grader)")
+    _runner(made)
     made.add_argument("--k", type=_count, default=32, help="samples per task and side (32)")
     made.add_argument("--pass-at", type=_count, metavar="J", help="the k of Pass@k, at most --k (--k)")
     _guard(made)

@@ -13,7 +13,10 @@ from tfgrpo.traffic import Census, census
 
 REMEDIES: Final[Mapping[str, str]] = {
     "no label": "label their answers with POST /v1/feedback",
-    "one rollout": "ask such a task several times (n=4, or again), or send related requests with one x-tfgrpo-group",
+    "one rollout": (
+        "ask such a task several times (n=4, or again), send related requests with one x-tfgrpo-group, or have fresh "
+        "rollouts made: tfgrpo train --from replay"
+    ),
     "one reward": "always right or always wrong: add harder or easier tasks, or labels between 0 and 1",
     "mixed": "rewards differ only across models or versions of the set: collect more under one of them",
 }

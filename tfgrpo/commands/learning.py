@@ -11,7 +11,8 @@ from tfgrpo.commands.job import Job
 from tfgrpo.commands.material import Material
 from tfgrpo.commands.output import note
 from tfgrpo.commands.progress import Progress
-from tfgrpo.commands.session import grader, named
+from tfgrpo.commands.runner import running
+from tfgrpo.commands.session import grader, mode, named
 from tfgrpo.configuration import Training
 from tfgrpo.evaluation import Evaluation
 from tfgrpo.library import Limits
@@ -19,7 +20,6 @@ from tfgrpo.llm import Llm
 from tfgrpo.memo import Memo
 from tfgrpo.optimizer import Optimizer
 from tfgrpo.recipe import Recipe
-from tfgrpo.rollouts import ChatRunner
 from tfgrpo.splits import Splits
 from tfgrpo.trainer import Learned, Practice, Trainer
 from tfgrpo.types import VersionStatus
@@ -50,6 +50,7 @@ async def learn(job: Job, material: Material) -> Result:
                 batch_size=training.batch_size,
                 given=material.given,
                 memory=job.recipe.memory,
+                mode=mode(job.arguments, job.settings),
             )
             if material.splits is None:
                 return Result(await trainer.learn(material.groups, material.library))
@@ -81,8 +82,13 @@ async def _practised(job: Job, trainer: Trainer, material: Material, splits: Spl
     training, recipe = job.settings.training, job.recipe
     model = named(training.policy, training.optimizer, "training.policy")
     judge = grader(job.arguments, job.settings)
-    async with Llm(model, ledger=job.ledger, memo=memo, concurrency=training.concurrency) as policy:
-        runner = ChatRunner(policy, judge, trainer.listener.advance)
+    advance, ledger = trainer.listener.advance, job.ledger
+    async with (
+        Llm(model, ledger=ledger, memo=memo, concurrency=training.concurrency) as policy,
+        running(
+            job.arguments, job.settings, job.store, policy=policy, judge=judge, ledger=ledger, advance=advance
+        ) as runner,
+    ):
         practice = Practice(
             runner=runner,
             set_name=job.arguments.set,

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgspec import structs
 
 from tfgrpo.commands import groups as census
 from tfgrpo.commands.output import note
-from tfgrpo.commands.session import grader
-from tfgrpo.configuration import Configuration
+from tfgrpo.commands.runner import is_agent
+from tfgrpo.commands.session import grader, mode
+from tfgrpo.configuration import Configuration, Training
 from tfgrpo.datasets import load
 from tfgrpo.errors import Conflict, DatasetError, UsageError
 from tfgrpo.evaluation import Guard
+from tfgrpo.replay import logged_tasks
 from tfgrpo.splits import Splits, split
 from tfgrpo.store import Store
-from tfgrpo.traffic import labelled_groups
-from tfgrpo.types import EMPTY_VERSION, Group, Library
+from tfgrpo.traffic import answered_groups, labelled_groups
+from tfgrpo.types import EMPTY_VERSION, Group, Library, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,10 @@ def gathered(store: Store, arguments: Namespace, settings: Configuration) -> Mat
     library = structs.replace(library, next_id=max(library.next_id, store.sets.next_id(arguments.set)))
     if arguments.source == "dataset":
         return Material((), _dataset(arguments, settings), parent, library, {}, _guards(arguments, settings))
-    groups = _groups(store, arguments, parent)
+    if arguments.source == "replay":
+        splits = _logged(store, arguments, settings)
+        return Material((), splits, parent, library, {}, _guards(arguments, settings))
+    groups = _groups(store, arguments, parent, blind=mode(arguments, settings) == "neither")
     given = {group.version: store.sets.version(arguments.set, group.version).library for group in groups}
     return Material(tuple(groups), None, parent, library, given)
 
@@ -54,13 +60,33 @@ def _dataset(arguments: Namespace, settings: Configuration) -> Splits:
     data = load(arguments.data, need_reference=grader(arguments, settings).needs_reference)
     if data.repeated:
         note(f"{data.repeated} rows repeat an earlier task and are left out")
-    training = settings.training
+    return _split(data.tasks, str(arguments.data), arguments, settings.training)
+
+
+def _logged(store: Store, arguments: Namespace, settings: Configuration) -> Splits:
+    """Return the logged tasks of the set, or of the traffic under no set where it has none of its own."""
+    _, unnamed = census.of_set(store, arguments.set)
+    if unnamed:
+        note(census.unrecorded(arguments.set))
+    found = logged_tasks(
+        store,
+        set_name=None if unnamed else arguments.set,
+        unnamed=unnamed,
+        need_reference=grader(arguments, settings).needs_reference,
+        tools=is_agent(arguments, settings.training),
+    )
+    if found.skipped:
+        note(f"left out: {found.explain()}")
+    return _split(found.tasks, f"the traffic of {arguments.set}", arguments, settings.training)
+
+
+def _split(tasks: Sequence[Task], name: str, arguments: Namespace, training: Training) -> Splits:
     if (arguments.recipe or training.recipe) == "paper":
-        return Splits(data.tasks, (), ())
-    splits = split(data.tasks, held_out=training.splits.held_out, validation=training.splits.validation)
+        return Splits(tuple(tasks), (), ())
+    splits = split(tasks, held_out=training.splits.held_out, validation=training.splits.validation)
     if not splits.train:
         raise DatasetError(
-            f"{arguments.data}: all {len(data.tasks)} tasks fall into the held-out split, so there is none to learn "
+            f"{name}: all {len(tasks)} tasks fall into the held-out split, so there is none to learn "
             "from; give more tasks, or set training.splits.held_out to 0 and prove it with `tfgrpo evaluate`",
             field="data",
         )
@@ -72,7 +98,7 @@ def _guards(arguments: Namespace, settings: Configuration) -> tuple[Guard, ...]:
     return tuple(Guard(str(path), load(path, need_reference=needs).tasks) for path in arguments.guard)
 
 
-def _groups(store: Store, arguments: Namespace, parent: int) -> list[Group]:
+def _groups(store: Store, arguments: Namespace, parent: int, *, blind: bool) -> list[Group]:
     """Return the groups to learn from; Conflict, with the reasons, when there is none.
 
     Left out is what the parent library has learned from already. What went into a version that was never deployed is
@@ -83,9 +109,12 @@ def _groups(store: Store, arguments: Namespace, parent: int) -> list[Group]:
         note(census.unrecorded(arguments.set))
     runs = [version.run for version in store.sets.lineage(arguments.set, parent) if version.run]
     skip = set() if arguments.reuse else store.runs.learned_from(runs)
-    found = labelled_groups(store, set_name=None if unnamed else arguments.set, unnamed=unnamed, skip=skip)
+    groups_of = answered_groups if blind else labelled_groups
+    found = groups_of(store, set_name=None if unnamed else arguments.set, unnamed=unnamed, skip=skip)
     if found:
         return found
+    if blind:
+        raise Conflict("no group holds rollouts that answer differently, so there is nothing to contrast")
     if counted.contrasting:
         raise Conflict(
             f"version {parent} has learned from all {counted.contrasting} groups that contrast: label new traffic, or "

@@ -13,6 +13,7 @@ from tfgrpo.commands.learning import Result
 from tfgrpo.commands.material import Material
 from tfgrpo.commands.output import note, of_operation, of_version, say
 from tfgrpo.commands.policies import foreign
+from tfgrpo.commands.session import mode
 from tfgrpo.store import Store
 from tfgrpo.trainer import Learned, Step
 from tfgrpo.types import Deployment, Group, Library, Refusal, Version, VersionStatus
@@ -77,6 +78,7 @@ def as_json(job: Job, material: Material, result: Result) -> JSON:
             "validation": len(material.splits.validation),
             "held_out": len(material.splits.held_out),
         },
+        "ground_truth": mode(job.arguments, job.settings),
         "groups": sum(step.groups for step in steps),
         "contrasting": sum(len(step.telling) for step in steps),
         "lessons": sum(step.lessons for step in steps),

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TypeVar
 
 from tfgrpo.commands.output import note
 from tfgrpo.commands.progress import Progress
-from tfgrpo.commands.session import configuration, grader, interruptible, named
+from tfgrpo.commands.runner import running
+from tfgrpo.commands.session import configuration, grader, interruptible, named, opened
 from tfgrpo.configuration import Configuration, Gate
 from tfgrpo.datasets import load
 from tfgrpo.errors import UsageError
 from tfgrpo.graders import Grader
 from tfgrpo.llm import Llm
 from tfgrpo.memo import Memo
-from tfgrpo.rollouts import ChatRunner, Runner, Sampling
+from tfgrpo.rollouts import Runner, Sampling
 from tfgrpo.types import Task, Version
 from tfgrpo.usage import Ledger
 
@@ -101,11 +103,22 @@ def model_note(proof: Proof, version: Version) -> str:
 async def _asked(proof: Proof, rollouts: int, work: Callable[[Runner], Awaitable[T]]) -> T:
     training = proof.settings.training
     model = named(training.policy, training.optimizer, "training.policy")
-    memo = Memo(proof.settings.memo)
-    try:
-        async with Llm(model, ledger=proof.ledger, memo=memo, concurrency=training.concurrency) as llm:
-            with Progress(proof.ledger) as progress:
-                progress.begin(STAGE, rollouts)
-                return await work(ChatRunner(llm, proof.grader, progress.advance))
-    finally:
-        memo.close()
+    with (
+        opened(proof.settings) as store,
+        closing(Memo(proof.settings.memo)) as memo,
+        Progress(proof.ledger) as progress,
+    ):
+        async with (
+            Llm(model, ledger=proof.ledger, memo=memo, concurrency=training.concurrency) as llm,
+            running(
+                proof.arguments,
+                proof.settings,
+                store,
+                policy=llm,
+                judge=proof.grader,
+                ledger=proof.ledger,
+                advance=progress.advance,
+            ) as runner,
+        ):
+            progress.begin(STAGE, rollouts)
+            return await work(runner)

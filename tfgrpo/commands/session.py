@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from tfgrpo.configuration import Configuration, Model, Section, load
 from tfgrpo.errors import UsageError
 from tfgrpo.graders import Grader, by_name
+from tfgrpo.modes import Mode
 from tfgrpo.store import Store
 
 T = TypeVar("T")
@@ -51,6 +52,11 @@ def grader(arguments: Namespace, settings: Configuration) -> Grader:
     if name is None:
         raise UsageError("no grader is named: give --grader, or set training.grader", field="grader")
     return by_name(name)
+
+
+def mode(arguments: Namespace, settings: Configuration) -> Mode:
+    """Return what the optimizer may see of how rollouts were judged."""
+    return "neither" if arguments.no_ground_truth else settings.training.ground_truth
 
 
 def interruptible(work: Callable[[], Coroutine[Any, Any, T]]) -> T:

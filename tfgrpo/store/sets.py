@@ -79,11 +79,12 @@ class Sets:
 
         Raises:
             NotFound: `parent` does not exist.
+            UsageError: `parent` is a draft.
         """
 
         def work(connection: Connection) -> Version:
             if parent is not None:
-                _find(connection, set_name, parent)
+                _find_no_draft(connection, set_name, parent)
             versions = _versions(connection, set_name)
             kept = library(versions) if callable(library) else library
             made = Version(
@@ -183,7 +184,7 @@ class Sets:
 
         Raises:
             NotFound: The set, or a version, does not exist.
-            UsageError: The shares or the candidate do not fit; `field` names it.
+            UsageError: The shares or the candidate do not fit, `field` names it; or a version is a draft.
             Conflict: The current revision is not `if_revision`.
         """
         shares = dict(shares or {})
@@ -193,7 +194,7 @@ class Sets:
             _check_set(connection, set_name)
             for version in (live, candidate):
                 if version is not None:
-                    _find(connection, set_name, version)
+                    _find_no_draft(connection, set_name, version)
             revision = _next_revision(connection, set_name, if_revision)
             made = Deployment(
                 set=set_name,
@@ -261,9 +262,6 @@ def _check(live: int | None, candidate: int | None, shares: Mapping[str, float])
             raise UsageError(f"shares has no arm {arm!r}; it takes {' and '.join(ARMS)}", field="shares")
         if not math.isfinite(share) or not 0 <= share <= 1:
             raise UsageError(f"shares.{arm} is {share}; a share lies in [0, 1]", field=f"shares.{arm}")
-    for field, version in (("live", live), ("candidate", candidate)):
-        if version is not None and version >= FIRST_DRAFT:
-            raise UsageError(f"version {version} is a draft under test; deploy what the run stored", field=field)
     if sum(shares.values()) > 1:
         raise UsageError(f"the shares sum to {sum(shares.values()):g}; at most 1 is there", field="shares")
     if candidate is None and shares.get("candidate", 0) > 0:
@@ -296,6 +294,11 @@ def _find(connection: Connection, set_name: str, version: int) -> Version:
         return Version(set_name, EMPTY_VERSION, Library(), "by hand", 0.0, note="the empty library")
     newest = max((one.version for one in _versions(connection, set_name)), default=EMPTY_VERSION)
     raise NotFound(f"set {set_name!r} has no version {version}; the newest is {newest}")
+
+
+def _find_no_draft(connection: Connection, set_name: str, version: int) -> None:
+    if _find(connection, set_name, version).status == "draft":
+        raise UsageError(f"version {version} is a draft under test; name the version that its run stored")
 
 
 def _next_revision(connection: Connection, set_name: str, expected: int | None) -> int:

@@ -147,3 +147,37 @@ def test_the_newest_rollback_is_known_by_its_revision(math_set: Store) -> None:
     math_set.sets.rollback("math", reason="", actor="a")
     deploy(math_set, live=3)
     assert math_set.sets.newest_rollback("math") == 3
+
+
+def test_a_draft_can_be_pinned_and_is_in_no_list(store: Store) -> None:
+    kept = store.sets.add_version("math", library.from_texts(["a"]), status="by hand")
+    draft = store.sets.add_draft("math", library.from_texts(["b"]))
+    assert store.sets.version("math", draft).library.experiences[0].text == "b"
+    assert [one.version for one in store.sets.versions("math")] == [kept.version]
+    assert store.sets.add_version("math", library.from_texts(["c"]), status="by hand").version == kept.version + 1
+
+
+def test_a_draft_cannot_be_deployed(store: Store) -> None:
+    draft = store.sets.add_draft("math", library.from_texts(["b"]))
+    with pytest.raises(UsageError, match="is a draft under test"):
+        store.sets.deploy("math", live=draft, reason="", actor="")
+
+
+def test_a_draft_is_no_parent(store: Store) -> None:
+    draft = store.sets.add_draft("math", library.from_texts(["b"]))
+    with pytest.raises(UsageError, match="is a draft under test"):
+        store.sets.add_version("math", library.from_texts(["c"]), status="by hand", parent=draft)
+
+
+def test_the_number_of_a_dropped_draft_is_not_given_again(store: Store) -> None:
+    first = store.sets.add_draft("math", library.from_texts(["b"]))
+    store.sets.drop_drafts("math", [first])
+    assert store.sets.add_draft("math", library.from_texts(["c"])) == first + 1
+    with pytest.raises(NotFound):
+        store.sets.version("math", first)
+
+
+def test_dropping_drafts_leaves_versions_alone(store: Store) -> None:
+    kept = store.sets.add_version("math", library.from_texts(["a"]), status="by hand")
+    store.sets.drop_drafts("math", [kept.version])
+    assert store.sets.version("math", kept.version) == kept
