@@ -31,8 +31,8 @@ serve: setup
 	@exec $(BIN)/tfgrpo-proxy
 
 test: setup
-	@echo "test: running the test suite"
-	@$(BIN)/python -m pytest
+	@echo "test: running the test suite, two tests at a time"
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: lint types test
 
