@@ -28,7 +28,7 @@ def parser() -> Parser:
     groups.add_argument("--set", type=_set_name, metavar="S", help="traffic of this set only")
     _sets(_command(commands, "sets", "list, show, compare, import, export, deploy and roll back sets"))
     _traffic(_command(commands, "traffic", "write rewarded trajectories as training data"))
-    _runs(_command(commands, "runs", "list training runs, or show one"))
+    _runs(_command(commands, "runs", "list training runs, show one, or write its report"))
     simulate = commands.add_parser("simulate", help="serve a simulated provider, to try everything with no key")
     simulate.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
     simulate.add_argument("--port", type=int, default=9000, help="port to listen on (9000)")
@@ -162,6 +162,10 @@ def _runs(made: argparse.ArgumentParser) -> None:
     listed = _action(actions, "list", "the runs, newest first")
     listed.add_argument("--set", type=_set_name, metavar="S", help="of this set only")
     _action(actions, "show", "one run, with what came of it").add_argument("id", metavar="ID")
+    report = _action(actions, "report", "what a run learned, as Markdown or as one self-contained HTML page")
+    report.add_argument("id", metavar="ID")
+    report.add_argument("--format", choices=("html", "markdown"), help="(html for a FILE.html, else markdown)")
+    report.add_argument("--output", type=Path, metavar="FILE", help="where to (stdout)")
 
 
 def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
