@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from tfgrpo import dialects
 from tfgrpo.dialects import json_reading as read
-from tfgrpo.dialects.parts import NOTE
+from tfgrpo.dialects.parts import holds_note
 from tfgrpo.store import Store
 from tfgrpo.traffic import labelled_groups
 from tfgrpo.trajectories import EPSILON
@@ -121,7 +121,7 @@ def _messages(messages: Sequence[Message]) -> list[JSON]:
     made: list[JSON] = []
     open_calls: set[str] = set()
     for message in messages:
-        if NOTE.search(message.text):
+        if holds_note(message.text):
             raise _Inexpressible("an image, a sound or a file")
         if message.role not in ROLES:
             raise _Inexpressible(f"a message of the role {message.role!r}")

@@ -9,18 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from tfgrpo.errors import UsageError
 from tfgrpo.inheritance.documents import JSON, Inherited
-from tfgrpo.types import Experience, Library, Version, VersionStatus
+from tfgrpo.types import Experience, Library, Version
 
 FORMAT: Final = "tfgrpo experience set"
 FORMAT_VERSION: Final = 1
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_Status = Literal["unproven", "helps", "hurts", "no effect shown", "by hand"]
+"""What a version that is kept may be; a library under test is none."""
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 
 
@@ -38,7 +40,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
     format_version: _Count
     set: str
     version: _Count
-    status: VersionStatus
+    status: _Status
     created_at: float = 0.0
     parent: _Count | None = None
     policy_model: str | None = None
