@@ -60,6 +60,16 @@ class Epoch(msgspec.Struct, frozen=True):
     validation: float | None = None
 
 
+class Guard(msgspec.Struct, frozen=True):
+    """What came of tasks that the set was not made for and that must not get worse."""
+
+    guard: str = ""
+    verdict: str = ""
+    difference: float = 0.0
+    interval: tuple[float, float] = (0.0, 0.0)
+    n: int = 0
+
+
 class Gate(msgspec.Struct, frozen=True):
     """The held-out comparison with what was deployed."""
 
@@ -72,7 +82,9 @@ class Gate(msgspec.Struct, frozen=True):
     n: int
     k: int
     failed: int = 0
-    confidence: float | None = None
+    level: float | None = None
+    """One less the interval's confidence."""
+    guards: tuple[Guard, ...] = ()
 
 
 class Spent(msgspec.Struct, frozen=True):

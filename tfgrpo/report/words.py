@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tfgrpo.report.record import Edit, Gate, Record
+from tfgrpo.report.record import Edit, Gate, Guard, Record
 from tfgrpo.usage import money as money
 
 
@@ -27,18 +27,22 @@ def gate(found: Gate | None) -> str:
     if found is None:
         return "No held-out comparison was made in this run: nothing here says whether the lessons help."
     low, high = found.interval
-    reasons = {
-        "helps": "The whole interval lies above zero, so the lessons help",
-        "hurts": "The whole interval lies below zero, so the lessons hurt",
-    }
-    why = reasons.get(found.verdict, "The interval does not settle it, so no effect is shown")
-    sure = "an interval" if found.confidence is None else f"an interval (at {100 * found.confidence:g} percent)"
+    sure = "an interval" if found.level is None else f"an interval (at {100 * (1 - found.level):.4g} percent)"
     failed = f" {found.failed} rollouts gave no answer and count as 0." if found.failed else ""
     return (
         f"On {found.n} held-out tasks, {found.k} samples a task and side, the new library earned {found.mean:.3f} "
         f"and the one before {found.mean_against:.3f}: a difference of {found.difference:+.3f}, with {sure} from "
-        f"{low:+.3f} to {high:+.3f}. {why} ({found.verdict}). An effect below {found.smallest_detectable:.3f} would "
-        f"likely not have been seen.{failed}"
+        f"{low:+.3f} to {high:+.3f}. {_why(found)}: {found.verdict}. An effect below "
+        f"{found.smallest_detectable:.3f} would likely not have been seen.{failed}"
+    )
+
+
+def guard(found: Guard) -> str:
+    """Return what came of a guard."""
+    low, high = found.interval
+    return (
+        f"Guard {found.guard}: {found.verdict}. The difference on {found.n} tasks is {found.difference:+.3f}, with an "
+        f"interval from {low:+.3f} to {high:+.3f}."
     )
 
 
@@ -69,3 +73,17 @@ def seconds(took: float | None) -> str:
 def count(number: int, noun: str) -> str:
     """Return a number with its noun."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def _why(found: Gate) -> str:
+    """Return what the verdict rests on. It may say less than the interval does: guards, and the least effect wanted."""
+    low, high = found.interval
+    if high < 0:
+        return "The whole interval lies below zero"
+    if any(one.verdict == "harmed" for one in found.guards):
+        return "A guard got worse"
+    if low > 0 and found.verdict == "helps":
+        return "The whole interval lies above zero"
+    if low > 0:
+        return "The interval lies above zero, but the effect is smaller than wanted or a guard is unclear"
+    return "The interval does not leave zero out"

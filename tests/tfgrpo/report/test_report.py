@@ -162,7 +162,18 @@ def test_a_result_of_another_form_is_said_in_one_line() -> None:
         report.html(run({"steps": 3}))
 
 
-@pytest.mark.parametrize("verdict", ["helps", "hurts", "no effect shown"])
-def test_the_decision_is_explained(verdict: str) -> None:
-    reason = {"helps": "lies above zero", "hurts": "lies below zero"}.get(verdict, "does not settle it")
-    assert reason in report.markdown(run({**RESULT, "gate": {**GATE, "verdict": verdict}}))
+@pytest.mark.parametrize(
+    ("gate", "why"),
+    [
+        ({"verdict": "helps"}, "whole interval lies above zero: helps"),
+        ({"verdict": "hurts", "interval": [-0.3, -0.1]}, "whole interval lies below zero: hurts"),
+        ({"verdict": "no effect shown", "interval": [-0.1, 0.3]}, "does not leave zero out: no effect shown"),
+        ({"verdict": "no effect shown"}, "smaller than wanted or a guard is unclear: no effect shown"),
+        ({"verdict": "hurts", "guards": [{"guard": "g.jsonl", "verdict": "harmed"}]}, "A guard got worse: hurts"),
+        ({"level": 0.05}, "an interval (at 95 percent) from"),
+        ({"guards": [{"guard": "g.jsonl", "verdict": "unharmed", "n": 30}]}, "Guard g.jsonl: unharmed. The"),
+    ],
+)
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_decision_is_explained(form: str, gate: dict[str, Any], why: str) -> None:
+    assert why in report.WRITERS[form](run({**RESULT, "gate": {**GATE, **gate}}))
