@@ -155,6 +155,7 @@ def evaluate(
                     against=Prior(NAME, 2, against or Library()),
                     samples=k,
                     sampling=Sampling(training.evaluation_temperature, seed, _STAGE),
+                    alpha=round(1 - training.gate.confidence, 12),
                 )
 
     return blocking.run(work)

@@ -69,7 +69,7 @@ def test_the_documentation_runs_as_it_stands(url: str, tmp_path: Path, monkeypat
     for block in re.findall(r"^```python\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL):
         exec(block.replace("http://127.0.0.1:9000/v1", url), names)  # noqa: S102 - our own documentation
     assert len(names["trained"].library) > 0
-    assert names["found"].comparison.verdict in ("helps", "hurts", "no effect shown")
+    assert names["found"].verdict in ("helps", "hurts", "no effect shown")
 
 
 @pytest.mark.parametrize("name", tfgrpo.__all__)
@@ -109,9 +109,10 @@ def test_two_libraries_are_compared(url: str) -> None:
         library=Library((Experience("e1", "Hm."),), 2),
         k=2,
         progress=False,
+        gate={"confidence": 0.9},
     )
     assert isinstance(found, Evaluation)
-    assert (found.tasks, found.samples) == (12, 2)
+    assert (found.tasks, found.samples, found.level) == (12, 2, 0.1)
 
 
 def test_a_saved_library_comes_into_a_store(url: str, tmp_path: Path) -> None:
