@@ -18,6 +18,8 @@ from typing import Any, Final, TypeAlias
 from pydantic import ValidationError
 
 from tfgrpo import blocking, datasets, evaluation, inheritance
+from tfgrpo.commands.learning import limits
+from tfgrpo.commands.learning import optimizer as optimizer_of
 from tfgrpo.commands.progress import Progress
 from tfgrpo.configuration import Model, Training, explain
 from tfgrpo.errors import UsageError
@@ -27,7 +29,7 @@ from tfgrpo.inheritance import admission
 from tfgrpo.library import Limits
 from tfgrpo.llm import Llm
 from tfgrpo.memo import Memo
-from tfgrpo.optimizer import Optimizer
+from tfgrpo.recipe import RECIPES
 from tfgrpo.rollouts import ChatRunner, Prior, Sampling
 from tfgrpo.trainer import Learned, Listener, Practice, Trainer
 from tfgrpo.types import Library, Task, Version
@@ -43,7 +45,7 @@ NAME: Final = "library"
 """The set that blocks name where there is none."""
 
 _STAGE: Final = "evaluate"
-_READ: Final = Limits(entries=100_000)
+_READ: Final = Limits(entries=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,7 @@ def train(
                         epochs=training.epochs,
                         temperature=training.temperature,
                         seed=seed,
+                        trial=training.harm_confidence if RECIPES[training.recipe].trial else None,
                     )
                     return await trainer.practise(chosen, library or Library(), practice)
 
@@ -234,11 +237,13 @@ def _task(row: Mapping[str, Any], name: str, *, need_reference: bool) -> Task:
 
 
 def _trainer(training: Training, llm: Llm, listener: Listener, seed: int) -> Trainer:
+    recipe = RECIPES[training.recipe]
     return Trainer(
-        optimizer=Optimizer(llm, training.objective, training.optimizer_temperature, seed, training.max_words),
-        limits=Limits(training.max_entries, training.max_words),
+        optimizer=optimizer_of(llm, training, recipe, seed),
+        limits=limits(training, recipe),
         listener=listener,
         batch_size=training.batch_size,
+        memory=recipe.memory,
     )
 
 

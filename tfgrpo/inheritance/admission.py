@@ -109,7 +109,7 @@ def _reason(text: str, taken: dict[str, Experience], limits: Limits) -> str | No
         return f"{len(text)} characters, {LONGEST_TEXT} are allowed"
     if text.casefold() in taken:
         return f"{taken[text.casefold()].id} says the same"
-    if len(taken) >= limits.entries:
+    if limits.entries is not None and len(taken) >= limits.entries:
         return f"the library is full ({limits.entries} entries); raise training.max_entries"
     return None
 
