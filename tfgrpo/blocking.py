@@ -9,9 +9,12 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
+
+_BEGINS: Final = 5.0
+"""Seconds in which a thread begins its work."""
 
 
 def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -25,11 +28,10 @@ def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return await work()
 
     with ThreadPoolExecutor(1, thread_name_prefix="tfgrpo") as thread:
-        running = thread.submit(lambda: asyncio.run(watched()))
         try:
-            return running.result()
+            return thread.submit(lambda: asyncio.run(watched())).result()
         except KeyboardInterrupt:
-            # A loop that has just ended takes no calls any more.
-            with suppress(RuntimeError):
-                begun.result()()
+            # A loop that has just ended takes no calls any more, and work that never began has none to cancel.
+            with suppress(RuntimeError, TimeoutError):
+                begun.result(timeout=_BEGINS)()
             raise
