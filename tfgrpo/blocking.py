@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, wait
 from contextlib import suppress
+from threading import Thread
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
@@ -20,6 +21,7 @@ _BEGINS: Final = 5.0
 def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run `work` to its end and return its result. Ctrl-C cancels it, waits for it, and is raised here."""
     begun: Future[Callable[[], object]] = Future()
+    ended: Future[T] = Future()
 
     async def watched() -> T:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -27,11 +29,20 @@ def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         begun.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
         return await work()
 
-    with ThreadPoolExecutor(1, thread_name_prefix="tfgrpo") as thread:
+    def worked() -> None:
         try:
-            return thread.submit(lambda: asyncio.run(watched())).result()
-        except KeyboardInterrupt:
-            # A loop that has just ended takes no calls any more, and work that never began has none to cancel.
-            with suppress(RuntimeError, TimeoutError):
-                begun.result(timeout=_BEGINS)()
-            raise
+            ended.set_result(asyncio.run(watched()))
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            ended.set_exception(error)
+
+    # No executor: an interrupt while it starts its thread makes it forget to wait for that.
+    thread = Thread(target=worked, name="tfgrpo")
+    try:
+        thread.start()
+        return ended.result()
+    except KeyboardInterrupt:
+        # A loop that has just ended takes no calls any more, and work that never began has none to cancel.
+        with suppress(RuntimeError, TimeoutError):
+            begun.result(timeout=_BEGINS)()
+            wait([ended])
+        raise
