@@ -86,8 +86,11 @@ def labelled_groups(
     unnamed: bool = False,
     skip: Collection[str] = (),
     weights: Mapping[str, float] | None = None,
+    alike: bool = False,
 ) -> list[Group]:
     """Return the groups that contrast, by key, with what their rollouts said and what labels said of them.
+
+    With `alike` those too whose rewards do not differ.
 
     Our own block is taken out of every message. Trajectories in `skip` (a run learned from them already) are left
     out; what remains of a group must contrast by itself. Rollouts whose bodies are gone or cannot be read are left
@@ -97,13 +100,13 @@ def labelled_groups(
     groups = []
     for group in formed:
         kept = {one: reward for one, reward in group.rewards.items() if one[0] not in skip}
-        if contrasts(reward.value for reward in kept.values()):
+        if alike or contrasts(reward.value for reward in kept.values()):
             groups.append(replace(group, rewards=kept))
     loaded = (_load(store, group, group.rewards) for group in groups)
     return [
         group
         for group in loaded
-        if group is not None and contrasts(rollout.reward or 0.0 for rollout in group.rollouts)
+        if group is not None and (alike or contrasts(rollout.reward or 0.0 for rollout in group.rollouts))
     ]
 
 

@@ -39,6 +39,7 @@ class Log:
         reward: float | None = None,
         choice: int = 0,
         comment: str | None = None,
+        tools: list[dict[str, Any]] | None = None,
         **changes: Any,
     ) -> str:
         number = next(self._count)
@@ -48,7 +49,7 @@ class Log:
             for index, text in enumerate(answers)
         ]
         bodies = Bodies(
-            json.dumps({"model": "m", "messages": messages, "n": len(answers)}).encode(),
+            json.dumps({"model": "m", "messages": messages, "n": len(answers), "tools": tools}).encode(),
             json.dumps({"id": f"c-{number}", "choices": said}).encode(),
             response_type="application/json",
         )

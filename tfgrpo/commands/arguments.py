@@ -26,8 +26,9 @@ def parser() -> Parser:
     _evaluate(_command(commands, "evaluate", "compare two versions of a set on held-out tasks"))
     groups = _command(commands, "groups", "say how many groups contrast, why the others do not and what to do")
     groups.add_argument("--set", type=_set_name, metavar="S", help="traffic of this set only")
-    _sets(_command(commands, "sets", "list, show, compare, deploy and roll back sets"))
-    _runs(_command(commands, "runs", "list training runs, or show one"))
+    _sets(_command(commands, "sets", "list, show, compare, import, export, deploy and roll back sets"))
+    _traffic(_command(commands, "traffic", "write rewarded trajectories as training data"))
+    _runs(_command(commands, "runs", "list training runs, show one, or write its report"))
     simulate = commands.add_parser("simulate", help="serve a simulated provider, to try everything with no key")
     simulate.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
     simulate.add_argument("--port", type=int, default=9000, help="port to listen on (9000)")
@@ -132,9 +133,26 @@ def _sets(made: argparse.ArgumentParser) -> None:
     deploy.add_argument("--share", type=float, metavar="X", help="part of new trajectories for the candidate")
     deploy.add_argument("--control", type=float, metavar="X", help="part of new trajectories that get nothing")
     deploy.add_argument("--reason", default="by hand", help="what the history shall say")
+    taken = _action(actions, "import", "make a version of a file's lessons: our JSON, flat JSON, an agent's YAML")
+    taken.add_argument("file", type=Path, metavar="FILE", help=".json, .yaml or .yml")
+    taken.add_argument("--set", type=_set_name, required=True, metavar="S", help="the set that gets the version")
+    given = _action(actions, "export", "write a version to a file, or to stdout")
+    given.add_argument("version", type=versioned, metavar="S[@V]")
+    forms = ("json", "markdown", "reference", "agent-yaml")
+    given.add_argument("--format", choices=forms, default="json", help="how it is written (json: with provenance)")
+    given.add_argument("--output", type=Path, metavar="FILE", help="where to (stdout)")
     rollback = _action(actions, "rollback", "go back to the deployment before")
     rollback.add_argument("set", type=_set_name, metavar="S")
     rollback.add_argument("--reason", default="by hand", help="what the history shall say")
+
+
+def _traffic(made: argparse.ArgumentParser) -> None:
+    actions = made.add_subparsers(dest="action", metavar="ACTION", required=True)
+    given = _action(actions, "export", "write each task's best rollouts as fine-tuning data, one line each")
+    given.add_argument("--set", type=_set_name, metavar="S", help="traffic of this set only")
+    given.add_argument("--format", choices=("openai",), default="openai", help="how they are written (openai)")
+    given.add_argument("--min-reward", type=_share, default=0.5, metavar="X", help="least reward (0.5)")
+    given.add_argument("--output", type=Path, metavar="FILE", help="where to (stdout)")
 
 
 def _runs(made: argparse.ArgumentParser) -> None:
@@ -144,6 +162,10 @@ def _runs(made: argparse.ArgumentParser) -> None:
     listed = _action(actions, "list", "the runs, newest first")
     listed.add_argument("--set", type=_set_name, metavar="S", help="of this set only")
     _action(actions, "show", "one run, with what came of it").add_argument("id", metavar="ID")
+    report = _action(actions, "report", "what a run learned, as Markdown or as one self-contained HTML page")
+    report.add_argument("id", metavar="ID")
+    report.add_argument("--format", choices=("html", "markdown"), help="(html for a FILE.html, else markdown)")
+    report.add_argument("--output", type=Path, metavar="FILE", help="where to (stdout)")
 
 
 def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
@@ -158,6 +180,13 @@ def _positive(text: str) -> float:
     value = float(text)
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} must be above 0")
+    return value
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must lie in [0, 1]")
     return value
 
 

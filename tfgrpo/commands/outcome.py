@@ -20,6 +20,8 @@ from tfgrpo.types import Deployment, Group, Library, Refusal, Version, VersionSt
 from tfgrpo.usage import Usage, money
 
 ACTOR = "tfgrpo train"
+MOST_SHOWN = 200
+"""Characters of a task that the result of a run tells."""
 JSON: TypeAlias = dict[str, Any]
 
 
@@ -104,6 +106,7 @@ def report(result: JSON, total: Usage) -> None:
         f"{len(result['taken_back'])} taken back for harm, {len(result['faults'])} answers not used"
     )
     say(f"{total.calls} calls{again}, {total.tokens} tokens, {money(total.usd)}")
+    say(f"the whole report: `tfgrpo runs report {result['run']} --output report.html`")
     if result["version"] is None:
         say("the library did not change, so there is no new version; `tfgrpo runs show` says what was refused and why")
         return
@@ -184,6 +187,7 @@ def _step(number: int, step: Step) -> JSON:
         "reward": step.reward,
         "groups": step.groups,
         "contrasting": len(step.telling),
+        "contrasts": [_contrast(group) for group in step.telling],
         "lessons": step.lessons,
         "proposals": step.proposals,
         "applied": [of_operation(one) for one in step.applied],
@@ -205,6 +209,11 @@ def _step(number: int, step: Step) -> JSON:
         "library_after": _entries(step.after),
         "tokens": step.tokens,
     }
+
+
+def _contrast(group: Group) -> JSON:
+    task = " ".join(group.task.question.split())
+    return {"task": task[:MOST_SHOWN], "rewards": [rollout.reward for rollout in group.rollouts]}
 
 
 def _refusal(refusal: Refusal) -> JSON:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from tfgrpo.errors import UsageError
 from tfgrpo.types import Deployment, Operation, Version
 
 
@@ -19,6 +21,17 @@ def say(text: str) -> None:
     """Print a result for people."""
     # Lone surrogates of logged text cannot be encoded; they must not end the command.
     sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
+
+
+def write(text: str, path: Path | None) -> None:
+    """Write a result to a file, or without one print it; UsageError when the file cannot be written."""
+    if path is None:
+        say(text.removesuffix("\n"))
+        return
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}", field="output") from error
 
 
 def note(text: str) -> None:

@@ -7,7 +7,8 @@ import json
 import time
 from argparse import Namespace
 
-from tfgrpo.commands.output import emit, say
+from tfgrpo import report
+from tfgrpo.commands.output import emit, note, say, write
 from tfgrpo.commands.session import configuration, opened
 from tfgrpo.store import Run
 
@@ -15,14 +16,26 @@ from tfgrpo.store import Run
 def run(arguments: Namespace) -> int:
     """List the runs, or show one."""
     with opened(configuration(arguments, "store")) as store:
-        found = [store.runs.run(arguments.id)] if arguments.action == "show" else store.runs.list(arguments.set)
-    if arguments.action == "show":
+        one = arguments.action != "list"
+        found = [store.runs.run(arguments.id)] if one else store.runs.list(arguments.set)
+    if arguments.action == "report":
+        _report(found[0], arguments)
+    elif arguments.action == "show":
         _show(found[0], as_json=arguments.json)
     elif arguments.json:
         emit([dataclasses.asdict(one) for one in found])
     else:
         say("\n".join(map(_line, found)) or "no run yet: `tfgrpo train --set NAME` starts one")
     return 0
+
+
+def _report(found: Run, arguments: Namespace) -> None:
+    output = arguments.output
+    page = output is not None and output.suffix in (".html", ".htm")
+    form = arguments.format or ("html" if page else "markdown")
+    write(report.WRITERS[form](found), output)
+    if output is not None:
+        note(f"the report of run {found.id} is in {output}")
 
 
 def _show(found: Run, *, as_json: bool) -> None:

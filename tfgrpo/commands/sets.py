@@ -6,10 +6,12 @@ from argparse import Namespace
 from typing import Any
 
 from tfgrpo import library
+from tfgrpo.commands import set_files
 from tfgrpo.commands.output import emit, note, of_deployment, of_version, say
 from tfgrpo.commands.policies import foreign
 from tfgrpo.commands.session import configuration, opened
 from tfgrpo.errors import NotFound, UsageError
+from tfgrpo.library import Limits
 from tfgrpo.store import Store
 from tfgrpo.types import Deployment, Version
 
@@ -18,7 +20,10 @@ ACTOR = "tfgrpo sets"
 
 def run(arguments: Namespace) -> int:
     """Do what `arguments.action` says."""
-    with opened(configuration(arguments, "store")) as store:
+    # Only an import needs the limits of training, and may be the first that the store is used for.
+    takes = arguments.action == "import"
+    settings = configuration(arguments, "store", "training") if takes else configuration(arguments, "store")
+    with opened(settings, migrate=takes) as store:
         match arguments.action:
             case "list":
                 _list(store, as_json=arguments.json)
@@ -28,6 +33,10 @@ def run(arguments: Namespace) -> int:
                 _diff(find(store, *arguments.before), find(store, *arguments.after), as_json=arguments.json)
             case "deploy":
                 _deployed(_deploy(store, arguments), as_json=arguments.json)
+            case "import":
+                set_files.take(store, arguments, Limits(settings.training.max_entries, settings.training.max_words))
+            case "export":
+                set_files.give(find(store, *arguments.version), arguments)
             case _:
                 made = store.sets.rollback(arguments.set, reason=arguments.reason, actor=ACTOR)
                 _deployed(made, as_json=arguments.json)

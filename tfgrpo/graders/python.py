@@ -44,6 +44,11 @@ class PythonGrader:
             function = getattr(importlib.import_module(module_name), function_name)
         except (ImportError, AttributeError, SyntaxError) as error:
             raise UsageError(f"the grader {name!r} cannot be loaded: {error}", field="grader") from error
+        return cls.of(name, function)
+
+    @classmethod
+    def of(cls, name: str, function: Any) -> PythonGrader:
+        """Return the grader that calls `function`; UsageError when it cannot be called so."""
         if not callable(function) or inspect.iscoroutinefunction(function):
             raise UsageError(f"the grader {name!r} is no plain function", field="grader")
         return cls(name, function, _takes(name, function))
