@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec.structs import replace as replaced
 
 from tfgrpo import significance
-from tfgrpo.errors import ModelError, UsageError
+from tfgrpo.errors import GraderError, ModelError, UsageError
 from tfgrpo.rollouts import Prior, Runner, Sampling
 from tfgrpo.tasks import gather
 from tfgrpo.types import Experience, Library, Rollout, Task
@@ -102,6 +102,7 @@ async def ablate(
     Raises:
         UsageError: `samples` is odd, the library is empty, or there are too few rollouts to tell the entries apart.
         ModelError: no rollout gave an answer.
+        GraderError: the grader failed on all of them.
     """
     entries = prior.library.experiences
     if samples % 2:
@@ -116,17 +117,21 @@ async def ablate(
     )
     if all(rollout.error is not None for rollout in made):
         raise ModelError(f"none of {len(made)} rollouts gave an answer; the first error: {made[0].error}")
-    rewards = [rollout.reward or 0.0 for rollout in made]
+    # What the grader failed on is left out; each task is held against its own mean, so it may have fewer rollouts.
     observed = [
-        list(zip(chosen, rewards[at * samples : (at + 1) * samples], strict=True)) for at, chosen in enumerate(design)
+        [(half, one.reward) for half, one in zip(chosen, made[at * samples :], strict=False) if one.reward is not None]
+        for at, chosen in enumerate(design)
     ]
+    observed = [task for task in observed if task]
+    if not observed:
+        raise GraderError(f"the grader failed on all {len(made)} rollouts")
     found = fit(observed, alpha=alpha, seed=sampling.seed)
     return Ablation(
         effects=tuple(
             Effect(one.id, one.text, effect, interval) for one, (effect, interval) in zip(entries, found, strict=True)
         ),
-        mean=fmean(rewards),
-        tasks=len(tasks),
+        mean=fmean(reward for task in observed for _, reward in task),
+        tasks=len(observed),
         samples=samples,
         failed=sum(rollout.error is not None for rollout in made),
         alpha=alpha,

@@ -144,7 +144,7 @@ class AgentRunner:
             rollout = _ending(rollout, answer)
             if (unseen := _unseen(found, version)) is not None:
                 return replace(rollout, reward=0.0, error=unseen)
-            grade = await asyncio.to_thread(self._grader.grade, task, rollout)
+            grade = await self._grader.grade(task, rollout)
             return replace(rollout, reward=grade.reward, comments=(grade.critique,) if grade.critique else ())
 
     async def _recorded(self, set_name: str, name: str, since: float, *, patience: float) -> list[Exchange]:

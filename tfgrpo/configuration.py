@@ -29,7 +29,8 @@ PREFIX: Final = "TFGRPO_"
 DEFAULT_FILE: Final = Path("config.yaml")
 REFERENCE: Final = "os.environ/"
 
-Section: TypeAlias = Literal["store", "training"]
+Section: TypeAlias = Literal["store", "training", "metrics"]
+"""What a command reads; `metrics` is that key of `training` alone."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -98,6 +99,35 @@ class Gate(_Settings):
     minimum_effect: float = Field(default=0.0, ge=0, le=1)
 
 
+class GraderSettings(_Settings):
+    """A grader by name, with its arguments; None is what the grader does without one.
+
+    `pattern` is for `regex`; `json_schema` (in the file `schema`: a mapping, or the path of a file) for `json_schema`;
+    `rubric`, `model` (the optimizer's) and `temperature` for `judge`.
+    """
+
+    name: str
+    pattern: str | None = None
+    json_schema: dict[str, Any] | Path | None = Field(default=None, alias="schema")
+    rubric: str | None = None
+    model: Model | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2)
+
+
+class Metric(_Settings):
+    """How the labels of one metric count: their weight, and the values that stand for 0 and 1."""
+
+    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    worst: float = Field(default=0.0, allow_inf_nan=False)
+    best: float = Field(default=1.0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _spans(self) -> Self:
+        if self.worst == self.best:
+            raise ValueError("`worst` and `best` must differ")
+        return self
+
+
 class Training(_Settings):
     """How a set is trained and evaluated."""
 
@@ -106,11 +136,13 @@ class Training(_Settings):
     objective: str = ""
     schedule: str | None = None
     cache: Path | None = None
-    grader: str | None = None
     runner: str = "chat"
     proxy: str | None = None
     rollout_seconds: float = Field(default=600, gt=0)
     ground_truth: Mode = "reward and reference"
+    grader: GraderSettings | None = None
+    grader_seconds: float = Field(default=60.0, gt=0)
+    metrics: dict[str, Metric] = Field(default={"reward": Metric()}, min_length=1)
     group_size: int = Field(default=5, ge=2, le=64)
     epochs: int = Field(default=3, ge=1)
     batch_size: int = Field(default=100, ge=1)
@@ -133,6 +165,19 @@ class Training(_Settings):
     @classmethod
     def _is_http(cls, value: str | None) -> str | None:
         return None if value is None else checked_url(value)
+
+    @field_validator("grader", mode="before")
+    @classmethod
+    def _named(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+    @field_validator("metrics", mode="before")
+    @classmethod
+    def _weighed(cls, value: Any) -> Any:
+        """Take a number for a metric as its weight."""
+        if not isinstance(value, dict):
+            return value
+        return {k: {"weight": v} if isinstance(v, int | float) else v for k, v in value.items()}
 
 
 class StoreSettings(_Settings):
@@ -192,8 +237,11 @@ def load(
         UsageError: the file cannot be read, or a key is unknown or unfit; the message names its path.
     """
     values = read(config if config is not None or not DEFAULT_FILE.exists() else DEFAULT_FILE)
-    chosen: dict[str, Any] = {name: values[name] for name in sections if values.get(name) is not None}
-    chosen = overlay(Configuration, chosen, {k: v for k, v in environ.items() if _section(k) in sections})
+    wanted = {"training" if name == "metrics" else name for name in sections}
+    chosen: dict[str, Any] = {name: values[name] for name in wanted if values.get(name) is not None}
+    chosen = overlay(Configuration, chosen, {k: v for k, v in environ.items() if _section(k) in wanted})
+    if "training" not in sections and isinstance(chosen.get("training"), dict):
+        chosen["training"] = {k: v for k, v in chosen["training"].items() if k == "metrics"}
     try:
         return Configuration.model_validate(resolve(chosen, environ))
     except ValidationError as error:

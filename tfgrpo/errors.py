@@ -6,6 +6,7 @@
     ├── NotFound              a set, version, exchange, run that does not exist
     ├── Conflict              it exists, but not in the state that was expected
     ├── StoreError            the store cannot be opened, or does not answer
+    ├── GraderError           a grader failed on one rollout: it raised, hung, or gave no reward
     ├── ModelError            a model's endpoint refused, or gave nothing usable
     │   └── RequestRefused    it refused this one request; others may well be answered
     └── BudgetExceeded        the money or tokens allowed are used up; what is finished is kept
@@ -42,6 +43,10 @@ class Conflict(TfgrpoError):  # noqa: N818 - as above
 
 class StoreError(TfgrpoError):
     """The store cannot be opened, or did not answer."""
+
+
+class GraderError(TfgrpoError):
+    """A grader failed on a rollout, through no fault of the answer. The rollout stays unjudged."""
 
 
 class ModelError(TfgrpoError):

@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import Any, Literal, TypeAlias
 
 from tfgrpo import planning, significance
-from tfgrpo.errors import ModelError
+from tfgrpo.errors import GraderError, ModelError
 from tfgrpo.rollouts import Prior, Runner, Sampling
 from tfgrpo.types import Rollout, Task
 
@@ -96,7 +96,8 @@ class Side:
 class Evaluation:
     """A comparison with both sides, its guards, and how much rewards varied.
 
-    Rollouts without an answer earn 0 like any wrong one. `passed` compares Pass@k; it decides nothing.
+    Rollouts without an answer earn 0 like any wrong one; the `unjudged`, on which the grader failed, are left out, and
+    with them tasks of which too few remain. `passed` compares Pass@k; it decides nothing.
     """
 
     differences: tuple[float, ...]
@@ -110,6 +111,7 @@ class Evaluation:
     seed: int
     variance: planning.Variance | None
     guards: tuple[Guarded, ...] = ()
+    unjudged: int = 0
 
     @property
     def verdict(self) -> significance.Verdict:
@@ -164,6 +166,7 @@ class Evaluation:
             "baseline": self.against.as_json(),
             "guards": [guard.as_json() for guard in self.guards],
             "failed": self.failed,
+            "unjudged": self.unjudged,
         }
 
 
@@ -187,15 +190,16 @@ async def evaluate(
 
     Raises:
         ModelError: no rollout of `tasks` on either side gave an answer; the message holds the first one's error.
+        GraderError: the grader failed on so many rollouts that no task can be compared.
     """
     ours = await runner.run(tasks, tested, samples=samples, sampling=sampling)
     theirs = await runner.run(tasks, against, samples=samples, sampling=sampling)
     _require_answers([*ours, *theirs])
+    unjudged = sum(one.reward is None for group in (*ours, *theirs) for one in group)
+    ours, theirs = _judged(ours, theirs)
     k = pass_at or samples
     differences = _differences(ours, theirs)
-    passed = [
-        significance.pass_at(_rewards(a), k) - significance.pass_at(_rewards(b), k) for a, b in _pairs(ours, theirs)
-    ]
+    passed = [_passed(a, k) - _passed(b, k) for a, b in _pairs(ours, theirs)]
     return Evaluation(
         differences=differences,
         comparison=significance.compare(differences, samples=samples, seed=sampling.seed, alpha=alpha),
@@ -221,6 +225,7 @@ async def evaluate(
                 for guard in guards
             ]
         ),
+        unjudged=unjudged,
     )
 
 
@@ -248,11 +253,12 @@ async def _guarded(
     margin: float,
     alpha: float,
 ) -> Guarded:
-    ours, theirs = [await runner.run(guard.tasks, prior, samples=samples, sampling=sampling) for prior in priors]
+    made = [await runner.run(guard.tasks, prior, samples=samples, sampling=sampling) for prior in priors]
+    ours, theirs = _judged(*made)
     found = significance.compare(_differences(ours, theirs), samples=samples, seed=sampling.seed, alpha=alpha)
     low, high = found.interval
     verdict: GuardVerdict = "harmed" if high < 0 else "unharmed" if low > -margin else "unclear"
-    return Guarded(guard.name, found, verdict, len(guard.tasks))
+    return Guarded(guard.name, found, verdict, len(ours))
 
 
 def _require_answers(groups: Sequence[Sequence[Rollout]]) -> None:
@@ -275,14 +281,36 @@ def _differences(ours: Sequence[Sequence[Rollout]], theirs: Sequence[Sequence[Ro
     return tuple(round(fmean(_rewards(a)) - fmean(_rewards(b)), 12) for a, b in _pairs(ours, theirs))
 
 
+def _judged(
+    ours: Sequence[tuple[Rollout, ...]], theirs: Sequence[tuple[Rollout, ...]]
+) -> tuple[list[tuple[Rollout, ...]], list[tuple[Rollout, ...]]]:
+    """Return the rollouts that have a reward, of the tasks with two or more on both sides (one where one was made).
+
+    Raises:
+        GraderError: no task remains.
+    """
+    kept = []
+    for a, b in zip(ours, theirs, strict=True):
+        both = [tuple(one for one in side if one.reward is not None) for side in (a, b)]
+        if min(map(len, both)) >= min(2, len(a)):
+            kept.append(both)
+    if not kept:
+        raise GraderError(f"the grader failed on so many rollouts that none of {len(ours)} tasks can be compared")
+    return [a for a, _ in kept], [b for _, b in kept]
+
+
 def _rewards(rollouts: Sequence[Rollout]) -> list[float]:
-    return [rollout.reward or 0.0 for rollout in rollouts]
+    return [rollout.reward for rollout in rollouts if rollout.reward is not None]
+
+
+def _passed(rollouts: Sequence[Rollout], k: int) -> float:
+    return significance.pass_at(_rewards(rollouts), min(k, len(rollouts)))
 
 
 def _side(groups: Sequence[Sequence[Rollout]], k: int, alpha: float) -> Side:
     rollouts = [one for group in groups for one in group]
     mean = fmean(_rewards(rollouts))
-    passed = fmean(significance.pass_at(_rewards(group), k) for group in groups)
+    passed = fmean(_passed(group, k) for group in groups)
     answered = [one for one in rollouts if one.error is None]
     costs = [one.usd for one in answered if one.usd is not None]
     return Side(

@@ -63,8 +63,7 @@ class Batch:
     @property
     def reward(self) -> float | None:
         """The mean reward of all rollouts that were judged."""
-        rewards = [one.reward for group in self.groups for one in group.rollouts if one.reward is not None]
-        return fmean(rewards) if rewards else None
+        return _mean([one for group in self.groups for one in group.rollouts])
 
     @property
     def tokens(self) -> int:
@@ -126,7 +125,7 @@ class Course:
         for end in different:
             prior = Prior(practice.set_name, practice.version, end)
             made = await practice.runner.run(tasks, prior, samples=practice.group_size, sampling=sampling)
-            scores[_texts(end)] = fmean(one.reward or 0.0 for rollouts in made for one in rollouts)
+            scores[_texts(end)] = _mean([one for rollouts in made for one in rollouts]) or 0.0
         scored = tuple(EpochEnd(end, scores[_texts(end)]) for end in ends)
         return max(reversed(scored), key=lambda end: end.score or 0.0).library, scored
 
@@ -158,7 +157,10 @@ class Course:
     def _judged(
         self, library: Library, groups: Sequence[Group], absent: Sequence[frozenset[str]], *, closing: bool
     ) -> tuple[Finding, ...]:
-        rewards = [fmean(one.reward or 0.0 for one in group.rollouts) for group in groups]
+        means = [_mean(group.rollouts) for group in groups]
+        judged = [at for at, mean in enumerate(means) if mean is not None]
+        groups, absent = [groups[at] for at in judged], [absent[at] for at in judged]
+        rewards = [mean for mean in means if mean is not None]
         before = [fmean(self.earned[group.key]) if self.earned[group.key] else None for group in groups]
         for group, mean in zip(groups, rewards, strict=True):
             self.earned[group.key].append(mean)
@@ -173,3 +175,9 @@ class Course:
 
 def _texts(library: Library) -> tuple[str, ...]:
     return tuple(one.text for one in library.experiences)
+
+
+def _mean(rollouts: Sequence[Rollout]) -> float | None:
+    """Return the mean reward of the rollouts that were judged."""
+    rewards = [one.reward for one in rollouts if one.reward is not None]
+    return fmean(rewards) if rewards else None

@@ -6,7 +6,6 @@ tasks of plain messages are run: no tool result is ever invented.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -108,8 +107,7 @@ class ChatRunner:
             completion_tokens=completion.completion_tokens,
             usd=completion.usd,
         )
-        # A user's grader may take its time; the event loop must not wait for it.
-        grade = await asyncio.to_thread(self.grader.grade, task, rollout)
+        grade = await self.grader.grade(task, rollout)
         comments = (grade.critique,) if grade.critique else ()
         return replace(rollout, reward=grade.reward, comments=comments)
 

@@ -10,6 +10,7 @@ from typing import Final
 from tfgrpo import significance
 from tfgrpo.commands.job import Job
 from tfgrpo.commands.material import Material
+from tfgrpo.commands.session import spelt
 from tfgrpo.evaluation import Evaluation, evaluate, key_of, split_of
 from tfgrpo.rollouts import Prior, Runner, Sampling
 from tfgrpo.store.evidence import Finding
@@ -48,7 +49,7 @@ async def judged(job: Job, runner: Runner, listener: Listener, material: Materia
                 model=runner.model,
                 samples=gate.samples,
                 sampling=sampling,
-                grader=job.arguments.grader or training.grader or "",
+                grader=spelt(job.arguments, job.settings),
             ),
             kind="comparison",
             set=name,

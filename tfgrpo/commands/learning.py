@@ -12,7 +12,7 @@ from tfgrpo.commands.material import Material
 from tfgrpo.commands.output import note
 from tfgrpo.commands.progress import Progress
 from tfgrpo.commands.runner import running
-from tfgrpo.commands.session import grader, mode, named
+from tfgrpo.commands.session import grader, judging, mode, named
 from tfgrpo.configuration import Training
 from tfgrpo.evaluation import Evaluation
 from tfgrpo.library import Limits
@@ -81,10 +81,11 @@ def limits(training: Training, recipe: Recipe) -> Limits:
 async def _practised(job: Job, trainer: Trainer, material: Material, splits: Splits, memo: Memo) -> Result:
     training, recipe = job.settings.training, job.recipe
     model = named(training.policy, training.optimizer, "training.policy")
-    judge = grader(job.arguments, job.settings)
+    chosen = grader(job.arguments, job.settings)
     advance, ledger = trainer.listener.advance, job.ledger
     async with (
         Llm(model, ledger=ledger, memo=memo, concurrency=training.concurrency) as policy,
+        judging(chosen, job.settings, ledger, memo) as judge,
         running(
             job.arguments, job.settings, job.store, policy=policy, judge=judge, ledger=ledger, advance=advance
         ) as runner,

@@ -11,7 +11,7 @@ from typing import TypeVar
 from tfgrpo.commands.output import note
 from tfgrpo.commands.progress import Progress
 from tfgrpo.commands.runner import running
-from tfgrpo.commands.session import configuration, grader, interruptible, named, opened
+from tfgrpo.commands.session import configuration, grader, interruptible, judging, named, opened, spelt
 from tfgrpo.configuration import Configuration, Gate
 from tfgrpo.datasets import load
 from tfgrpo.errors import UsageError
@@ -60,7 +60,7 @@ class Proof:
     @property
     def grader_name(self) -> str:
         """The grader's name with its arguments."""
-        return str(self.arguments.grader or self.settings.training.grader)
+        return spelt(self.arguments, self.settings)
 
 
 def proof_of(arguments: Namespace) -> Proof:
@@ -110,12 +110,13 @@ async def _asked(proof: Proof, rollouts: int, work: Callable[[Runner], Awaitable
     ):
         async with (
             Llm(model, ledger=proof.ledger, memo=memo, concurrency=training.concurrency) as llm,
+            judging(proof.grader, proof.settings, proof.ledger, memo) as judge,
             running(
                 proof.arguments,
                 proof.settings,
                 store,
                 policy=llm,
-                judge=proof.grader,
+                judge=judge,
                 ledger=proof.ledger,
                 advance=progress.advance,
             ) as runner,

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from argparse import Namespace
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from tfgrpo.configuration import Configuration, Model, Section, load
+from tfgrpo.commands.output import note
+from tfgrpo.configuration import Configuration, GraderSettings, Model, Section, load
 from tfgrpo.errors import UsageError
-from tfgrpo.graders import Grader, by_name
+from tfgrpo.graders import Grader, configured
+from tfgrpo.graders.counting import Counting
+from tfgrpo.graders.judge import Judge
+from tfgrpo.llm import Llm
+from tfgrpo.memo import Memo
 from tfgrpo.modes import Mode
 from tfgrpo.store import Store
+from tfgrpo.usage import Ledger
 
 T = TypeVar("T")
 
@@ -48,10 +56,36 @@ def named(model: Model, other: Model, key: str) -> Model:
 
 def grader(arguments: Namespace, settings: Configuration) -> Grader:
     """Return the grader that was asked for."""
-    name = arguments.grader or settings.training.grader
-    if name is None:
-        raise UsageError("no grader is named: give --grader, or set training.grader", field="grader")
-    return by_name(name)
+    return configured(_chosen(arguments, settings), seconds=settings.training.grader_seconds)
+
+
+def spelt(arguments: Namespace, settings: Configuration) -> str:
+    """Return the grader's name with its arguments and no secret: with another rubric it is another grader."""
+    chosen = _chosen(arguments, settings)
+    given = chosen.model_dump(mode="json", exclude_defaults=True, exclude={"model": {"api_key"}})
+    return chosen.name if len(given) == 1 else json.dumps(given, sort_keys=True)
+
+
+@asynccontextmanager
+async def judging(grader: Grader, settings: Configuration, ledger: Ledger, memo: Memo) -> AsyncIterator[Grader]:
+    """Yield the grader as a run uses it: with a model where it is a judge, and its failures counted.
+
+    Raises:
+        GraderError: it could judge none of the rollouts it was given.
+    """
+    async with AsyncExitStack() as stack:
+        if isinstance(grader, Judge):
+            training = settings.training
+            own = training.grader.model if training.grader is not None else None
+            model = own or named(training.optimizer, training.policy, "training.optimizer")
+            llm = Llm(model, ledger=ledger, memo=memo, concurrency=training.concurrency)
+            grader = replace(grader, llm=await stack.enter_async_context(llm))
+        counting = Counting(grader)
+        stack.push_async_callback(counting.close)
+        yield counting
+        counting.check()
+        if said := counting.report():
+            note(said)
 
 
 def mode(arguments: Namespace, settings: Configuration) -> Mode:
@@ -77,3 +111,13 @@ def interruptible(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return asyncio.run(watched())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
+
+
+def _chosen(arguments: Namespace, settings: Configuration) -> GraderSettings:
+    """Return the grader of the command line, else of the configuration, whose arguments hold for the one it names."""
+    chosen = settings.training.grader
+    if arguments.grader is not None and (chosen is None or chosen.name != arguments.grader):
+        return GraderSettings(name=arguments.grader)
+    if chosen is None:
+        raise UsageError("no grader is named: give --grader, or set training.grader", field="grader")
+    return chosen

@@ -1,37 +1,47 @@
 """A grader that the user wrote: `python:module:function`, called as `function(answer, reference, *, task, trajectory)`.
 
-The function is given what it names and nothing else. It runs in this process: what it does is the user's own.
+The function is given what it names and nothing else. It runs in this process: what it does is the user's own. A plain
+function runs in a thread, so that nobody waits for it; one that never returns keeps its thread until the program ends.
 """
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import inspect
-import math
 import sys
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tfgrpo.errors import UsageError
-from tfgrpo.graders.verdict import Grade
+from tfgrpo.errors import GraderError, UsageError
+from tfgrpo.graders.verdict import Grade, checked
 from tfgrpo.types import Rollout, Task
 
 PREFIX: Final = "python:"
 KNOWN: Final = ("answer", "reference", "task", "trajectory")
+AT_ONCE: Final = 8
+SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class PythonGrader:
-    """Calls `function` with those of `KNOWN` that are in `takes`."""
+    """Calls `function` with those of `KNOWN` that are in `takes`, some at once, each for `seconds` at most.
+
+    A function may do without a reference; it is given None for a task that has no right answer.
+    """
 
     name: str
     function: Callable[..., Any]
     takes: tuple[str, ...]
+    seconds: float = SECONDS
+    needs_reference: bool = False
+    _free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE), init=False, repr=False)
 
     @classmethod
-    def load(cls, name: str) -> PythonGrader:
+    def load(cls, name: str, *, seconds: float = SECONDS) -> PythonGrader:
         """Import the function of `python:module:function`; UsageError says what is wrong with it."""
         module_name, _, function_name = name.removeprefix(PREFIX).partition(":")
         if not module_name or not function_name:
@@ -42,42 +52,87 @@ class PythonGrader:
             sys.path.insert(0, here)
         try:
             function = getattr(importlib.import_module(module_name), function_name)
-        except (ImportError, AttributeError, SyntaxError) as error:
-            raise UsageError(f"the grader {name!r} cannot be loaded: {error}", field="grader") from error
-        return cls.of(name, function)
+        except Exception as error:  # importing runs the user's module
+            said = f"{type(error).__name__}: {error}"
+            raise UsageError(f"the grader {name!r} cannot be loaded: {said}", field="grader") from error
+        return cls.of(name, function, seconds=seconds)
 
     @classmethod
-    def of(cls, name: str, function: Any) -> PythonGrader:
-        """Return the grader that calls `function`; UsageError when it cannot be called so."""
-        if not callable(function) or inspect.iscoroutinefunction(function):
-            raise UsageError(f"the grader {name!r} is no plain function", field="grader")
-        return cls(name, function, _takes(name, function))
+    def of(cls, name: str, function: Any, *, seconds: float = SECONDS) -> PythonGrader:
+        """Return the grader that calls `function`; UsageError when it cannot be called as a grader is."""
+        if not callable(function):
+            raise UsageError(f"the grader {name!r} is no function", field="grader")
+        return cls(name, function, _takes(name, function), seconds)
 
-    @property
-    def needs_reference(self) -> bool:
-        """A function may do without; it is given None for a task that has no right answer."""
-        return False
-
-    def grade(self, task: Task, rollout: Rollout) -> Grade:
-        """Call the function; an error in it, or a result that is no reward, is a UsageError."""
+    async def grade(self, task: Task, rollout: Rollout) -> Grade:
+        """Call the function. An error in it, no answer in time, or a result that is no reward is a GraderError."""
         offered = {
             "answer": rollout.answer,
             "reference": task.reference,
             "task": task,
             "trajectory": rollout,
         }
+        given = {name: offered[name] for name in self.takes}
+        async with self._free:
+            try:
+                result = await asyncio.wait_for(_called(self.function, given), self.seconds)
+            except _Raised as error:
+                raise GraderError(str(error)) from error.__cause__
+            except TimeoutError as error:
+                raise GraderError(f"it took longer than {self.seconds:g} s (training.grader_seconds)") from error
+        return checked(result)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class _Raised(Exception):  # noqa: N818 - tells an error of the function from one of waiting for it
+    """The function raised its cause."""
+
+
+async def _called(function: Callable[..., Any], given: dict[str, Any]) -> Any:
+    """Return what the function returns, or raise `_Raised` from what it raised."""
+    try:
+        if inspect.iscoroutinefunction(function):
+            return await function(**given)
+        return await _in_thread(function, given)
+    except Exception as error:  # what a user's function raises cannot be known
+        raise _Raised(f"{type(error).__name__}: {error}") from error
+
+
+def _in_thread(function: Callable[..., Any], given: dict[str, Any]) -> asyncio.Future[Any]:
+    """Return the future result of a call in a thread of its own, for whose end the program does not wait."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def settle(error: BaseException | None, result: Any) -> None:
+        if future.done():
+            return  # given up in the meantime
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    def work() -> None:
+        error, result = None, None
         try:
-            result = self.function(**{name: offered[name] for name in self.takes})
-        except Exception as error:  # what a user's function raises cannot be known
-            said = f"{type(error).__name__}: {error}"
-            raise UsageError(
-                f"the grader {self.name} failed on {task.question[:60]!r}: {said}", field="grader"
-            ) from error
-        return _grade(self.name, result)
+            result = function(**given)
+        except BaseException as raised:  # noqa: BLE001 - a thread that ends silently would look like one that hangs
+            # What would end a loop or the program if it were raised where it is waited for.
+            odd = isinstance(raised, StopIteration) or not isinstance(raised, Exception)
+            error = RuntimeError(repr(raised)) if odd else raised
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, error, result)
+
+    threading.Thread(target=work, name="grader", daemon=True).start()
+    return future
 
 
 def _takes(name: str, function: Callable[..., Any]) -> tuple[str, ...]:
-    parameters = inspect.signature(function).parameters.values()
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"the grader {name!r} does not say what it takes: {error}", field="grader") from error
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return KNOWN
     named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
@@ -87,12 +142,3 @@ def _takes(name: str, function: Callable[..., Any]) -> tuple[str, ...]:
             f"the grader {name!r} asks for {', '.join(strange)}; it can be given {', '.join(KNOWN)}", field="grader"
         )
     return tuple(p.name for p in named if p.name in KNOWN)
-
-
-def _grade(name: str, result: Any) -> Grade:
-    reward, critique = result if isinstance(result, tuple) and len(result) == 2 else (result, None)  # noqa: PLR2004 - a pair
-    if not isinstance(reward, bool | int | float) or not math.isfinite(reward) or not 0 <= reward <= 1:
-        raise UsageError(f"the grader {name} returned {result!r}; a reward is a number in [0, 1]", field="grader")
-    if critique is not None and not isinstance(critique, str):
-        raise UsageError(f"the grader {name} returned a critique that is no text", field="grader")
-    return Grade(float(reward), critique)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+
 from tfgrpo.types import Rollout, Task
 
 
@@ -30,4 +33,25 @@ def failing(answer: str) -> float:
 
 
 async def later(answer: str) -> float:
+    return 0.25 * len(answer)
+
+
+def nothing(answer: str) -> None:
+    assert answer
+
+
+def not_a_number(answer: str) -> float:
+    return float("nan") * len(answer)
+
+
+def leaving(answer: str) -> float:
+    sys.exit(len(answer))
+
+
+def waiting(answer: str) -> float:
+    """Waits for what never comes."""
+    threading.Event().wait()
     return float(len(answer))
+
+
+FIVE = 5

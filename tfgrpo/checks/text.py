@@ -1,4 +1,4 @@
-r"""Comparing an answer with a reference as text: equal after folding, the same number, or matched by a pattern.
+r"""Comparing an answer with a reference as text: equal after folding, or the same number.
 
 An answer may end in a line `Answer: X` or `#### X` or hold a `\boxed{X}`; where it does, the last of these is what
 counts. Nothing here understands mathematics.
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Final, TypeAlias
 
-from tfgrpo.errors import UsageError
+from tfgrpo.errors import GraderError
 
 Comparison: TypeAlias = Callable[[str, str], bool]
 
@@ -50,19 +50,9 @@ def number(answer: str, reference: str) -> bool:
     """Whether the last number of the answer's result is the last number of the reference."""
     wanted = last_number(reference)
     if wanted is None:
-        raise UsageError(f"the reference {reference[:60]!r} holds no number; use another grader", field="grader")
+        raise GraderError(f"the reference {reference[:60]!r} holds no number; use another grader")
     said = last_number(final(answer))
     return said is not None and said == wanted
-
-
-def regex(answer: str, reference: str) -> bool:
-    """Whether the reference, a regular expression, is found in the answer."""
-    try:
-        return re.search(reference, answer) is not None
-    except re.error as error:
-        raise UsageError(
-            f"the reference {reference[:60]!r} is no regular expression: {error}", field="grader"
-        ) from error
 
 
 def last_number(text: str) -> Decimal | None:
@@ -88,4 +78,4 @@ def _braced(text: str, start: int) -> str:
     return text[start:]
 
 
-COMPARISONS: Final[dict[str, Comparison]] = {"exact": exact, "number": number, "regex": regex}
+COMPARISONS: Final[dict[str, Comparison]] = {"exact": exact, "number": number}
