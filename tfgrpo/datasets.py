@@ -1,13 +1,16 @@
-"""Tasks from a JSONL file. It knows the names that public data sets use, and no grader.
+"""Tasks from a file of rows. It knows the names and forms that public data sets use, and no grader.
 
-A row holds `messages`, or `question` (also `problem`) with an optional `system`; the right answer as `answer`
-(also `groundtruth`, `reference`). Everything else of a row is kept as the task's metadata.
+A row holds `messages` (also `prompt`), or `question` (also `problem`, `prompt`) with an optional `system`; the right
+answer under one of `ANSWERS`, or in `reward_model` as DAPO has it. Of an answer that ends in GSM8K's `#### 18` what
+stands behind the mark is the reference, and the rest is kept as `solution`. Everything else of a row is the task's
+metadata. A file is JSONL, or one JSON list, as the method's reference implementation writes it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,21 +19,35 @@ from typing import Any, Final
 from tfgrpo.errors import DatasetError
 from tfgrpo.types import Message, Task
 
-QUESTIONS: Final = ("question", "problem")
-ANSWERS: Final = ("answer", "groundtruth", "reference")
+QUESTIONS: Final = ("question", "problem", "prompt")
+ANSWERS: Final = ("groundtruth", "ground_truth", "golden_answer", "answer", "reference")
+"""The first that a row has counts: where there are two, `answer` is the longer one."""
 ROLES: Final = ("system", "developer", "user", "assistant")
+
+_GSM8K: Final = re.compile(r"(?P<solution>.*?)^[ \t]*####[ \t]*(?P<result>\S[^\n]*?)\s*", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The tasks of a file, in order. A task that stands in it again is taken once and counted in `repeated`."""
+    """The tasks of a file, in order. A task that is asked again is taken once and counted in `repeated`.
+
+    `differing` names the rows among those whose answer is another than the one taken.
+    """
 
     tasks: tuple[Task, ...]
     repeated: int = 0
+    differing: tuple[str, ...] = ()
+
+    def report(self) -> str | None:
+        """Return what to tell about rows that were left out."""
+        if not self.repeated:
+            return None
+        others = f"; {len(self.differing)} of them with another answer ({', '.join(self.differing[:3])})"
+        return f"{self.repeated} rows repeat an earlier task and are left out{others if self.differing else ''}"
 
 
 def load(path: Path, *, need_reference: bool) -> Dataset:
-    """Return the tasks of a JSONL file.
+    """Return the tasks of a file.
 
     Raises:
         DatasetError: the file cannot be read or holds no task, or a row lacks what is needed; names the line.
@@ -39,49 +56,73 @@ def load(path: Path, *, need_reference: bool) -> Dataset:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DatasetError(f"{path} cannot be read: {error}", field="data") from error
+    if text.lstrip().startswith("["):
+        return of_rows(_listed(text, path), name=str(path), need_reference=need_reference)
     return parse(text.split("\n"), name=str(path), need_reference=need_reference)
 
 
 def parse(lines: Iterable[str], *, name: str, need_reference: bool) -> Dataset:
     """Return the tasks of JSONL lines; see `load`. `name` stands in errors."""
-    tasks: dict[str, Task] = {}
-    rows = 0
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            rows += 1
-            task = _task(line, f"{name}, line {number}", need_reference=need_reference)
-            tasks.setdefault(task.key, task)
+    rows = ((f"{name}, line {number}", line) for number, line in enumerate(lines, 1) if line.strip())
+    return of_rows(((where, _read(line, where)) for where, line in rows), name=name, need_reference=need_reference)
+
+
+def of_rows(rows: Iterable[tuple[str, Any]], *, name: str, need_reference: bool) -> Dataset:
+    """Return the tasks of rows, each with the place that errors name."""
+    tasks: dict[tuple[tuple[str, str], ...], Task] = {}
+    repeated = 0
+    differing = []
+    for where, row in rows:
+        task = _task(row, where, need_reference=need_reference)
+        asked = tuple((message.role, " ".join(message.text.split())) for message in task.messages)
+        taken = tasks.setdefault(asked, task)
+        if taken is not task:
+            repeated += 1
+            differing += [where] if task.reference != taken.reference else []
     if not tasks:
         raise DatasetError(f"{name} holds no task; it must be JSONL, one object a line", field="data")
-    return Dataset(tuple(tasks.values()), rows - len(tasks))
+    return Dataset(tuple(tasks.values()), repeated, tuple(differing))
 
 
-def _task(line: str, where: str, *, need_reference: bool) -> Task:
+def _listed(text: str, path: Path) -> list[tuple[str, Any]]:
     try:
-        row = json.loads(line)
+        rows = json.loads(text)
+    except ValueError as error:
+        raise DatasetError(f"{path} is neither JSONL nor one JSON list ({error})", field="data") from error
+    return [(f"{path}, row {number}", row) for number, row in enumerate(rows, 1)]
+
+
+def _read(line: str, where: str) -> Any:
+    try:
+        return json.loads(line)
     except ValueError as error:
         raise DatasetError(f"{where}: not JSON ({error})", field="data") from error
+
+
+def _task(row: Any, where: str, *, need_reference: bool) -> Task:
     if not isinstance(row, dict):
         raise DatasetError(f'{where}: a row must be an object such as {{"question": ...}}', field="data")
     messages = _messages(row, where)
-    reference = _reference(row, where)
+    reference, solution = _split(_reference(row, where))
     if reference is None and need_reference:
         raise DatasetError(f"{where}: no {', '.join(ANSWERS)}; the grader needs the right answer", field="data")
-    known = {*QUESTIONS, *ANSWERS, "messages", "system"}
+    known = {*QUESTIONS, *ANSWERS, "messages", "system", "reward_model"}
+    kept = {name: value for name, value in row.items() if name not in known}
     return Task(
         key=_key(messages, reference),
         messages=messages,
         reference=reference,
-        metadata={name: value for name, value in row.items() if name not in known},
+        metadata=kept if solution is None else {"solution": solution, **kept},
     )
 
 
 def _messages(row: dict[str, Any], where: str) -> tuple[Message, ...]:
-    given = row.get("messages")
+    name = next((name for name in ("messages", "prompt") if isinstance(row.get(name), list)), "messages")
+    given = row.get(name)
     if given is not None:
         if not isinstance(given, list) or not given:
-            raise DatasetError(f"{where}: messages must be a list that is not empty", field="data")
-        return tuple(_message(item, f"{where}: messages[{number}]") for number, item in enumerate(given))
+            raise DatasetError(f"{where}: {name} must be a list that is not empty", field="data")
+        return tuple(_message(item, f"{where}: {name}[{number}]") for number, item in enumerate(given))
     question = next((row[name] for name in QUESTIONS if name in row), None)
     if not isinstance(question, str) or not question.strip():
         raise DatasetError(f"{where}: needs messages, or a text as {' or '.join(QUESTIONS)}", field="data")
@@ -103,11 +144,20 @@ def _message(item: Any, where: str) -> Message:
 
 def _reference(row: dict[str, Any], where: str) -> str | None:
     value = next((row[name] for name in ANSWERS if row.get(name) is not None), None)
+    nested = row.get("reward_model")
+    if value is None and isinstance(nested, dict):
+        value = nested.get("ground_truth")
     if value is None or isinstance(value, str):
         return value
-    if isinstance(value, int | float):
+    if isinstance(value, int | float | dict):
         return json.dumps(value)
-    raise DatasetError(f"{where}: the right answer must be a text or a number", field="data")
+    raise DatasetError(f"{where}: the right answer must be a text, a number or an object", field="data")
+
+
+def _split(answer: str | None) -> tuple[str | None, str | None]:
+    """Return the reference, and the worked solution where the answer is one that ends in its result."""
+    found = _GSM8K.fullmatch(answer or "")
+    return (answer, None) if found is None else (found["result"], found["solution"].strip() or None)
 
 
 def _key(messages: tuple[Message, ...], reference: str | None) -> str:

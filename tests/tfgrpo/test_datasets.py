@@ -1,20 +1,25 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 
-from tfgrpo.datasets import Dataset, load, parse
+from tfgrpo.datasets import ANSWERS, QUESTIONS, Dataset, load, parse
 from tfgrpo.errors import DatasetError
-from tfgrpo.types import Message
+from tfgrpo.graders import by_name
+from tfgrpo.types import Message, Rollout
+
+JSON: TypeAlias = dict[str, Any]
 
 
 def parsed(*lines: str, need_reference: bool = True) -> Dataset:
     return parse(lines, name="tasks.jsonl", need_reference=need_reference)
 
 
-@pytest.mark.parametrize("question", ["question", "problem"])
-@pytest.mark.parametrize("answer", ["answer", "groundtruth", "reference"])
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("answer", ANSWERS)
 def test_a_row_may_use_the_usual_names(question: str, answer: str) -> None:
     (task,) = parsed(f'{{"{question}": "How far?", "{answer}": "5"}}').tasks
     assert (task.question, task.reference) == ("How far?", "5")
@@ -38,6 +43,88 @@ def test_what_else_a_row_holds_is_kept() -> None:
 def test_a_task_that_stands_twice_is_taken_once_and_counted() -> None:
     data = parsed(*['{"question": "q", "answer": "a"}'] * 3, '{"question": "r", "answer": "a"}')
     assert (len(data.tasks), data.repeated) == (2, 2)
+
+
+def test_one_question_with_two_answers_is_taken_once_and_said() -> None:
+    data = parsed(*[json.dumps({"question": f"How  far{space}?", "answer": one}) for one, space in ("5 ", "6 ", "5 ")])
+    assert (data.tasks[0].reference, len(data.tasks)) == ("5", 1)
+    assert data.report() == (
+        "2 rows repeat an earlier task and are left out; 1 of them with another answer (tasks.jsonl, line 2)"
+    )
+
+
+def test_without_repetitions_there_is_nothing_to_tell() -> None:
+    assert parsed('{"question": "q", "answer": "a"}').report() is None
+
+
+# Rows as the sets' publishers and the method's reference implementation write them.
+ROWS: list[tuple[str, JSON, str, str]] = [
+    ("GSM8K", {"question": "How many?", "answer": "16 - 3 = <<16-3=13>>13\nSo 13.\n#### 1,013"}, "How many?", "1,013"),
+    ("AIME of the reference", {"problem": "Find $m+n$.", "groundtruth": "033"}, "Find $m+n$.", "033"),
+    ("AIME", {"id": 60, "problem": "Find it.", "solution": "By ...", "answer": 33, "year": "2024"}, "Find it.", "33"),
+    (
+        "DAPO",
+        {
+            "data_source": "math_dapo",
+            "prompt": [{"content": "Solve.", "role": "user"}],
+            "reward_model": {"ground_truth": "34", "style": "rule-lighteval/MATH_v2"},
+            "extra_info": {"index": "9a9b"},
+        },
+        "Solve.",
+        "34",
+    ),
+    (
+        "WebWalkerQA",
+        {"question": "When?", "answer": "In May.", "root_url": "u", "info": {"difficulty_level": "easy"}},
+        "When?",
+        "In May.",
+    ),
+    (
+        "web of the reference",
+        {"id": 1, "problem": "When?", "groundtruth": "In May.", "level": 1, "root_url": "u", "info": "{}"},
+        "When?",
+        "In May.",
+    ),
+    ("worked answer beside the right one", {"problem": "q", "answer": "Long.", "groundtruth": "5"}, "q", "5"),
+    ("schema", {"question": "q", "reference": {"type": "null"}}, "q", '{"type": "null"}'),
+]
+
+
+@pytest.mark.parametrize(("row", "question", "reference"), [one[1:] for one in ROWS], ids=[one[0] for one in ROWS])
+def test_public_rows_are_read_as_they_are(row: JSON, question: str, reference: str) -> None:
+    (task,) = parsed(json.dumps(row)).tasks
+    assert (task.question, task.reference) == (question, reference)
+
+
+def test_the_way_to_the_result_is_kept_as_the_solution() -> None:
+    (task,) = parsed(json.dumps({"question": "q", "answer": "By 9 x 2.\n#### 18"})).tasks
+    assert task.metadata == {"solution": "By 9 x 2."}
+
+
+async def test_graders_see_the_result_of_a_worked_answer() -> None:
+    (task,) = parsed(json.dumps({"question": "q", "answer": "By 9 x 2, not 19.\n#### 18\n"})).tasks
+    rollout = Rollout("t", (Message("assistant", "Answer: 18"),))
+    assert [(await by_name(name).grade(task, rollout)).reward for name in ("exact", "number")] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("answer", ["#### then more\ntext", "a #### b", "####"])
+def test_a_mark_that_ends_nothing_is_text(answer: str) -> None:
+    assert parsed(json.dumps({"question": "q", "answer": answer})).tasks[0].reference == answer
+
+
+def test_a_file_may_be_one_json_list(tmp_path: Path) -> None:
+    path = tmp_path / "DAPO.json"
+    path.write_text(json.dumps([{"problem": "q", "groundtruth": "5"}, {"problem": "r", "groundtruth": "6"}], indent=2))
+    assert [task.reference for task in load(path, need_reference=True).tasks] == ["5", "6"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [('[{"problem": "q"}]', "row 1: no groundtruth"), ("[", "neither JSONL nor")]
+)
+def test_a_list_that_lacks_something_is_refused_with_its_row(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "d.json").write_text(text)
+    with pytest.raises(DatasetError, match=said):
+        load(tmp_path / "d.json", need_reference=True)
 
 
 def test_blank_lines_are_passed_over() -> None:

@@ -58,8 +58,8 @@ def _dataset(arguments: Namespace, settings: Configuration) -> Splits:
     if arguments.data is None:
         raise UsageError("--from dataset needs --data FILE", field="data")
     data = load(arguments.data, need_reference=grader(arguments, settings).needs_reference)
-    if data.repeated:
-        note(f"{data.repeated} rows repeat an earlier task and are left out")
+    if said := data.report():
+        note(said)
     return _split(data.tasks, str(arguments.data), arguments, settings.training)
 
 

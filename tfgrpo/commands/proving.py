@@ -74,8 +74,8 @@ def proof_of(arguments: Namespace) -> Proof:
     settings = configuration(arguments, "store", "training")
     judge = grader(arguments, settings)
     data = load(arguments.data, need_reference=judge.needs_reference)
-    if data.repeated:
-        note(f"{data.repeated} rows repeat an earlier task and are left out")
+    if said := data.report():
+        note(said)
     return Proof(
         arguments, settings, judge, data.tasks, Ledger(max_usd=arguments.max_usd, max_tokens=arguments.max_tokens)
     )
