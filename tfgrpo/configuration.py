@@ -114,7 +114,7 @@ class GraderSettings(_Settings):
     temperature: float | None = Field(default=None, ge=0, le=2)
 
 
-class Metric(_Settings):
+class MetricSettings(_Settings):
     """How the labels of one metric count: their weight, and the values that stand for 0 and 1."""
 
     weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
@@ -124,7 +124,7 @@ class Metric(_Settings):
     @model_validator(mode="after")
     def _spans(self) -> Self:
         if self.worst == self.best:
-            raise ValueError("`worst` and `best` must differ")
+            raise ValueError("worst and best must differ")
         return self
 
 
@@ -142,7 +142,7 @@ class Training(_Settings):
     ground_truth: Mode = "reward and reference"
     grader: GraderSettings | None = None
     grader_seconds: float = Field(default=60.0, gt=0)
-    metrics: dict[str, Metric] = Field(default={"reward": Metric()}, min_length=1)
+    metrics: dict[str, MetricSettings] = Field(default={"reward": MetricSettings()}, min_length=1)
     group_size: int = Field(default=5, ge=2, le=64)
     epochs: int = Field(default=3, ge=1)
     batch_size: int = Field(default=100, ge=1)

@@ -10,11 +10,12 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tfgrpo import dialects, near_misses
+from tfgrpo import dialects, near_misses, weighing
 from tfgrpo.modes import differs
 from tfgrpo.store import Attempt, Store
 from tfgrpo.trajectories import Reward, Turn, contrasts, conversation, opening, rewards
 from tfgrpo.types import Bodies, Exchange, Group, Message, Rollout, Task
+from tfgrpo.weighing import REWARD_ONLY, Metrics, weighed
 
 REASONS = ("no label", "one rollout", "one reward", "mixed")
 """Why a group does not contrast: nothing in it is labelled; one rollout is; the rewards are equal; they differ only
@@ -54,10 +55,10 @@ def census(
     *,
     set_name: str | None = None,
     unnamed: bool = False,
-    weights: Mapping[str, float] | None = None,
+    metrics: Metrics = REWARD_ONLY,
 ) -> Census:
     """Count the groups of one set's traffic, of the traffic under no set (`unnamed`), or of all."""
-    formed, mixed = _formed(store, set_name=set_name, unnamed=unnamed, weights=weights)
+    formed, mixed = _formed(store, set_name=set_name, unnamed=unnamed, metrics=metrics)
     reasons = Counter(dict.fromkeys(REASONS, 0))
     contrasting = 0
     lonely = []
@@ -85,8 +86,8 @@ def labelled_groups(
     set_name: str | None = None,
     unnamed: bool = False,
     skip: Collection[str] = (),
-    weights: Mapping[str, float] | None = None,
     alike: bool = False,
+    metrics: Metrics = REWARD_ONLY,
 ) -> list[Group]:
     """Return the groups that contrast, by key, with what their rollouts said and what labels said of them.
 
@@ -96,7 +97,7 @@ def labelled_groups(
     out; what remains of a group must contrast by itself. Rollouts whose bodies are gone or cannot be read are left
     out too.
     """
-    formed, _ = _formed(store, set_name=set_name, unnamed=unnamed, weights=weights)
+    formed, _ = _formed(store, set_name=set_name, unnamed=unnamed, metrics=metrics)
     groups = []
     for group in formed:
         kept = {one: reward for one, reward in group.rewards.items() if one[0] not in skip}
@@ -117,7 +118,7 @@ def answered_groups(
 
     What is left out is left out of `labelled_groups` as well.
     """
-    formed, _ = _formed(store, set_name=set_name, unnamed=unnamed, weights=None)
+    formed, _ = _formed(store, set_name=set_name, unnamed=unnamed, metrics=REWARD_ONLY)
     groups = []
     for group in formed:
         kept = [(one.trajectory, choice) for one, choice in group.attempts if not one.mixed]
@@ -128,29 +129,45 @@ def answered_groups(
     return groups
 
 
-def _formed(
-    store: Store, *, set_name: str | None, unnamed: bool, weights: Mapping[str, float] | None
-) -> tuple[list[_Formed], set[str]]:
+def _formed(store: Store, *, set_name: str | None, unnamed: bool, metrics: Metrics) -> tuple[list[_Formed], set[str]]:
     """Return the groups by key, and the group hashes whose rewards differ only across versions."""
     placed = defaultdict(list)
     for app, one in store.labels.placed(set_name=set_name, unnamed=unnamed):
         placed[app].append(one)
-    by_app = {app: rewards(some, weights) for app, some in placed.items()}
+    by_app = {app: rewards(some, metrics) for app, some in placed.items()}
     attempts: dict[str, list[tuple[Attempt, int]]] = defaultdict(list)
-    found: dict[str, dict[tuple[str, int], Reward]] = defaultdict(dict)
-    pooled: dict[str, list[float]] = defaultdict(list)
+    pooled: dict[str, dict[tuple[str, int], Reward]] = defaultdict(dict)
     for attempt in store.traffic.attempts(set_name=set_name, unnamed=unnamed):
         key = f"{attempt.group}@{'mixed' if attempt.mixed else attempt.version}"
         for choice in range(attempt.choices):
             attempts[key].append((attempt, choice))
             reward = by_app.get(attempt.app, {}).get((attempt.trajectory, choice))
-            if reward is None:
-                continue
-            pooled[attempt.group].append(reward.value)
-            if not attempt.mixed:
-                found[key][attempt.trajectory, choice] = reward
-    formed = [_Formed(key, tuple(attempts[key]), found.get(key, {})) for key in sorted(attempts)]
-    return formed, {group for group, values in pooled.items() if contrasts(values)}
+            if reward is not None:
+                pooled[attempt.group][attempt.trajectory, choice] = reward
+    # All of a task by the same metrics, whichever version its rollouts ran under.
+    pooled = {group: _alike(some, metrics) for group, some in pooled.items()}
+    formed = [_Formed(key, tuple(attempts[key]), _own(attempts[key], pooled)) for key in sorted(attempts)]
+    return formed, {group for group, some in pooled.items() if contrasts(reward.value for reward in some.values())}
+
+
+def _own(
+    attempts: Iterable[tuple[Attempt, int]], pooled: Mapping[str, Mapping[tuple[str, int], Reward]]
+) -> dict[tuple[str, int], Reward]:
+    """Return the rewards of these attempts, but for those that are mixed."""
+    named = ((attempt.group, (attempt.trajectory, choice)) for attempt, choice in attempts if not attempt.mixed)
+    return {one: pooled[group][one] for group, one in named if one in pooled.get(group, {})}
+
+
+def _alike(found: dict[tuple[str, int], Reward], metrics: Metrics) -> dict[tuple[str, int], Reward]:
+    """Return the rewards of a group, all by the same metrics; without those of rollouts that lack one of these."""
+    if len(metrics) == 1:
+        return found
+    by = weighing.alike({one: reward.shares for one, reward in found.items()}, metrics)
+    return {
+        one: replace(reward, value=weighed({name: reward.shares[name] for name in by[one]}, metrics))
+        for one, reward in found.items()
+        if one in by
+    }
 
 
 def _reason(group: _Formed, mixed: Collection[str]) -> str:

@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from statistics import fmean
@@ -21,6 +21,7 @@ from msgspec import structs
 
 from tfgrpo import library
 from tfgrpo.types import Label, Message, Request, Response
+from tfgrpo.weighing import REWARD_ONLY, Metrics, weighed
 
 if TYPE_CHECKING:
     from _hashlib import HASH
@@ -88,11 +89,12 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Reward:
-    """What the labels of a rollout come to."""
+    """What the labels of a rollout come to. `shares` holds what each metric says of it, in [0, 1]."""
 
     value: float
     comments: tuple[str, ...] = ()
     reference: str | None = None
+    shares: Mapping[str, float] = field(default_factory=dict)
 
 
 class Chain(msgspec.Struct, frozen=True):
@@ -231,24 +233,23 @@ def conversation(turns: Iterable[Turn]) -> tuple[Message, ...]:
     return tuple(so_far)
 
 
-def rewards(placed: Iterable[Placed], weights: Mapping[str, float] | None = None) -> dict[tuple[str, int], Reward]:
+def rewards(placed: Iterable[Placed], metrics: Metrics = REWARD_ONLY) -> dict[tuple[str, int], Reward]:
     """Return the reward of each labelled rollout, by (trajectory, choice).
 
-    The latest label per (target, metric, source) counts. A rollout's reward is the mean over sources of the counting
-    labels on its trajectory, or without any of those on its last labelled exchange. `weights` says how metrics
-    combine into one source's judgement; without it only `reward` counts.
+    The latest label per (target, metric, source) counts. For each of `metrics`, a rollout has the mean over sources of
+    the counting labels on its trajectory, or without any of those on its last labelled exchange; its reward is the
+    weighted mean of its metrics.
     """
-    weights = weights or {"reward": 1.0}
     latest: dict[tuple[str, int, float | None, str, str], Placed] = {}
     for one in sorted(placed, key=lambda one: (one.label.created_at, one.label.feedback_id)):
         label = one.label
-        if label.metric in weights:
+        if label.metric in metrics:
             target = label.exchange or ""
             latest[(f"{one.trajectory}\0{target}", label.choice, one.at, label.metric, label.source)] = one
     by_rollout: dict[tuple[str, int], list[Placed]] = defaultdict(list)
     for one in latest.values():
         by_rollout[(one.trajectory, one.label.choice)].append(one)
-    return {rollout: _reward(_deciding(some), weights) for rollout, some in by_rollout.items()}
+    return {rollout: _reward(some, metrics) for rollout, some in by_rollout.items()}
 
 
 def contrasts(values: Iterable[float]) -> bool:
@@ -275,20 +276,19 @@ def _deciding(placed: list[Placed]) -> list[Placed]:
     return [one for one in placed if (one.at or 0.0, one.label.exchange or "") == last]
 
 
-def _reward(placed: list[Placed], weights: Mapping[str, float]) -> Reward:
-    by_source: dict[str, list[Label]] = defaultdict(list)
+def _reward(placed: Iterable[Placed], metrics: Metrics) -> Reward:
+    by_metric: dict[str, list[Placed]] = defaultdict(list)
     for one in placed:
-        by_source[one.label.source].append(one.label)
-    values = [
-        sum(weights[label.metric] * label.value for label in labels) / sum(weights[label.metric] for label in labels)
-        for labels in by_source.values()
-    ]
-    newest = sorted((one.label for one in placed), key=lambda label: label.created_at)
+        by_metric[one.label.metric].append(one)
+    deciding = {name: [one.label for one in _deciding(some)] for name, some in by_metric.items()}
+    shares = {name: fmean(metrics[name].share(label.value) for label in some) for name, some in deciding.items()}
+    newest = sorted((label for some in deciding.values() for label in some), key=lambda label: label.created_at)
     references = [label.reference for label in newest if label.reference is not None]
     return Reward(
-        value=min(1.0, max(0.0, fmean(values))),
+        value=weighed(shares, metrics),
         comments=tuple(label.comment for label in newest if label.comment),
         reference=references[-1] if references else None,
+        shares=shares,
     )
 
 

@@ -92,3 +92,37 @@ def test_broken_json_in_a_variable_is_refused_naming_it_and_not_its_value() -> N
     with pytest.raises(UsageError, match="training") as caught:
         load(None, environ={"TFGRPO_TRAINING": "{canary"})
     assert "canary" not in str(caught.value)
+
+
+def test_a_grader_may_be_a_name_or_a_name_with_arguments(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    found = []
+    for text in ("exact", '{name: judge, rubric: "Be kind."}', '{name: json_schema, schema: {type: "null"}}'):
+        file.write_text(f"training: {{grader: {text}}}")
+        found.append(load(file, environ={}).training.grader)
+    assert [(one.name, one.rubric, one.json_schema) for one in found if one is not None] == [
+        ("exact", None, None),
+        ("judge", "Be kind.", None),
+        ("json_schema", None, {"type": "null"}),
+    ]
+
+
+def test_a_metric_may_be_its_weight_or_say_its_range(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("training: {metrics: {resolved: 2, latency: {weight: 0.5, worst: 30, best: 2}}}")
+    metrics = load(file, environ={}, sections=("store", "metrics")).training.metrics
+    assert [(one.weight, one.worst, one.best) for one in metrics.values()] == [(2.0, 0.0, 1.0), (0.5, 30.0, 2.0)]
+
+
+@pytest.mark.parametrize("metrics", ["{}", "{reward: 0}", "{reward: {worst: 1, best: 1}}", "{reward: .nan}"])
+def test_metrics_that_come_to_no_reward_are_refused(tmp_path: Path, metrics: str) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(f"training: {{metrics: {metrics}}}")
+    with pytest.raises(UsageError, match="metrics"):
+        load(file, environ={})
+
+
+def test_metrics_are_read_without_the_keys_of_models(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("training: {policy: {api_key: os.environ/ABSENT}, metrics: {resolved: 1}}")
+    assert list(load(file, environ={}, sections=("store", "metrics")).training.metrics) == ["resolved"]

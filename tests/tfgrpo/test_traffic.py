@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from tests.tfgrpo.store.examples import assignment, exchange, label
 from tfgrpo import library, traffic
 from tfgrpo.store import Batch, Store
 from tfgrpo.types import Bodies
+from tfgrpo.weighing import Metric
 
 BLOCK = library.render(library.from_texts(["Be brief."]), name="math", version=1)
 
@@ -40,6 +41,7 @@ class Log:
         choice: int = 0,
         comment: str | None = None,
         tools: list[dict[str, Any]] | None = None,
+        metrics: Mapping[str, float] | None = None,
         **changes: Any,
     ) -> str:
         number = next(self._count)
@@ -58,6 +60,9 @@ class Log:
         self._store.traffic.add(Batch(exchanges=((row, bodies),), assignments=(placed,)))
         if reward is not None:
             self._store.labels.add([label(number, value=reward, choice=choice, comment=comment)])
+        for metric, value in (metrics or {}).items():
+            own = {"feedback_id": f"{metric}-{number}", "metric": metric}
+            self._store.labels.add([label(number, value=value, choice=choice, **own)])
         return row.id
 
 
@@ -186,3 +191,27 @@ def test_one_rollout_is_none(store: Store, log: Log) -> None:
     log.add("1+1?", "3", trajectory="other")
     assert not traffic.answered_groups(store, set_name="math", skip=["other"])
     assert first
+
+
+METRICS = {"reward": Metric(), "resolved": Metric(3.0)}
+
+
+def test_metrics_combine_into_the_reward_by_their_weights(store: Store, log: Log) -> None:
+    log.add("1+1?", "2", reward=1.0, metrics={"resolved": 0.0})
+    log.add("1+1?", "3", reward=0.0, metrics={"resolved": 1.0})
+    (group,) = traffic.labelled_groups(store, set_name="math", metrics=METRICS)
+    assert [rollout.reward for rollout in group.rollouts] == [0.25, 0.75]
+
+
+def test_all_rollouts_of_a_group_are_weighed_by_the_metrics_that_all_of_them_have(store: Store, log: Log) -> None:
+    log.add("1+1?", "2", reward=1.0, metrics={"resolved": 0.0})
+    log.add("1+1?", "3", reward=1.0)
+    assert traffic.census(store, set_name="math", metrics=METRICS).not_contrasting["one reward"] == 1
+
+
+def test_without_a_common_metric_those_of_most_rollouts_count(store: Store, log: Log) -> None:
+    log.add("1+1?", "2", reward=1.0)
+    log.add("1+1?", "3", metrics={"resolved": 0.0})
+    log.add("1+1?", "4", metrics={"resolved": 1.0})
+    (group,) = traffic.labelled_groups(store, set_name="math", metrics=METRICS)
+    assert [(rollout.answer, rollout.reward) for rollout in group.rollouts] == [("3", 0.0), ("4", 1.0)]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tfgrpo import library, trajectories
 from tfgrpo.trajectories import Placed, Turn
 from tfgrpo.types import Choice, Label, Message, Request, Response, ToolCall
+from tfgrpo.weighing import Metric
 
 SCOPE = trajectories.scope("default", "math")
 IGNORE = tuple(re.compile(pattern) for pattern in trajectories.IGNORED_BY_DEFAULT)
@@ -206,7 +207,19 @@ def test_without_a_label_on_the_trajectory_the_last_labelled_exchange_decides() 
 def test_other_metrics_count_only_through_a_weighting() -> None:
     placed = [label(0.0), label(1.0, metric="tests")]
     assert trajectories.rewards(placed)["t", 0].value == 0.0
-    assert trajectories.rewards(placed, {"reward": 1.0, "tests": 3.0})["t", 0].value == 0.75
+    assert trajectories.rewards(placed, {"reward": Metric(1.0), "tests": Metric(3.0)})["t", 0].value == 0.75
+
+
+def test_metrics_weigh_the_same_whichever_sources_they_come_from() -> None:
+    placed = [label(0.0, source="user"), label(1.0, metric="tests", source="ci")]
+    assert trajectories.rewards(placed, {"reward": Metric(1.0), "tests": Metric(3.0)})["t", 0].value == 0.75
+
+
+def test_a_metric_with_another_range_is_mapped_to_the_unit_interval() -> None:
+    metrics = {"reward": Metric(), "latency": Metric(1.0, worst=30.0, best=10.0)}
+    for seconds, value in ((10.0, 1.0), (25.0, 0.625), (99.0, 0.5), (0.0, 1.0)):
+        found = trajectories.rewards([label(1.0), label(seconds, metric="latency")], metrics)
+        assert found["t", 0].value == value
 
 
 def test_choices_of_one_exchange_are_rollouts_of_their_own() -> None:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tfgrpo.commands.output import emit, note, say
-from tfgrpo.commands.session import configuration, opened
+from tfgrpo.commands.session import configuration, metrics, opened
 from tfgrpo.store import Store
 from tfgrpo.traffic import Census, census
+from tfgrpo.weighing import REWARD_ONLY, Metrics
 
 REMEDIES: Final[Mapping[str, str]] = {
     "no label": "label their answers with POST /v1/feedback",
@@ -24,8 +25,9 @@ REMEDIES: Final[Mapping[str, str]] = {
 
 def run(arguments: Namespace) -> int:
     """Print the census."""
-    with opened(configuration(arguments, "store")) as store:
-        counted, unnamed = of_set(store, arguments.set)
+    settings = configuration(arguments, "store", "metrics")
+    with opened(settings) as store:
+        counted, unnamed = of_set(store, arguments.set, metrics(settings))
     if unnamed:
         note(unrecorded(arguments.set))
     if arguments.json:
@@ -35,12 +37,12 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def of_set(store: Store, set_name: str | None) -> tuple[Census, bool]:
+def of_set(store: Store, set_name: str | None, weighed_by: Metrics = REWARD_ONLY) -> tuple[Census, bool]:
     """Return the census of a set, or of traffic under no set (True) where the set has recorded none."""
-    counted = census(store, set_name=set_name)
+    counted = census(store, set_name=set_name, metrics=weighed_by)
     if set_name is None or counted.trajectories:
         return counted, False
-    without = census(store, unnamed=True)
+    without = census(store, unnamed=True, metrics=weighed_by)
     return (without, True) if without.trajectories else (counted, False)
 
 

@@ -11,7 +11,7 @@ from msgspec import structs
 from tfgrpo.commands import groups as census
 from tfgrpo.commands.output import note
 from tfgrpo.commands.runner import is_agent
-from tfgrpo.commands.session import grader, mode
+from tfgrpo.commands.session import grader, metrics, mode
 from tfgrpo.configuration import Configuration, Training
 from tfgrpo.datasets import load
 from tfgrpo.errors import Conflict, DatasetError, UsageError
@@ -21,6 +21,7 @@ from tfgrpo.splits import Splits, split
 from tfgrpo.store import Store
 from tfgrpo.traffic import answered_groups, labelled_groups
 from tfgrpo.types import EMPTY_VERSION, Group, Library, Task
+from tfgrpo.weighing import Metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,9 @@ def gathered(store: Store, arguments: Namespace, settings: Configuration) -> Mat
     if arguments.source == "replay":
         splits = _logged(store, arguments, settings)
         return Material((), splits, parent, library, {}, _guards(arguments, settings))
-    groups = _groups(store, arguments, parent, blind=mode(arguments, settings) == "neither")
+    groups = _groups(
+        store, arguments, parent, blind=mode(arguments, settings) == "neither", weighed_by=metrics(settings)
+    )
     given = {group.version: store.sets.version(arguments.set, group.version).library for group in groups}
     return Material(tuple(groups), None, parent, library, given)
 
@@ -98,19 +101,23 @@ def _guards(arguments: Namespace, settings: Configuration) -> tuple[Guard, ...]:
     return tuple(Guard(str(path), load(path, need_reference=needs).tasks) for path in arguments.guard)
 
 
-def _groups(store: Store, arguments: Namespace, parent: int, *, blind: bool) -> list[Group]:
+def _groups(store: Store, arguments: Namespace, parent: int, *, blind: bool, weighed_by: Metrics) -> list[Group]:
     """Return the groups to learn from; Conflict, with the reasons, when there is none.
 
     Left out is what the parent library has learned from already. What went into a version that was never deployed is
     taken again: its lessons are not in the parent.
     """
-    counted, unnamed = census.of_set(store, arguments.set)
+    counted, unnamed = census.of_set(store, arguments.set, weighed_by)
     if unnamed:
         note(census.unrecorded(arguments.set))
     runs = [version.run for version in store.sets.lineage(arguments.set, parent) if version.run]
     skip = set() if arguments.reuse else store.runs.learned_from(runs)
-    groups_of = answered_groups if blind else labelled_groups
-    found = groups_of(store, set_name=None if unnamed else arguments.set, unnamed=unnamed, skip=skip)
+    set_name = None if unnamed else arguments.set
+    found = (
+        answered_groups(store, set_name=set_name, unnamed=unnamed, skip=skip)
+        if blind
+        else labelled_groups(store, set_name=set_name, unnamed=unnamed, skip=skip, metrics=weighed_by)
+    )
     if found:
         return found
     if blind:

@@ -23,6 +23,7 @@ from tfgrpo.memo import Memo
 from tfgrpo.modes import Mode
 from tfgrpo.store import Store
 from tfgrpo.usage import Ledger
+from tfgrpo.weighing import Metric, Metrics
 
 T = TypeVar("T")
 
@@ -86,6 +87,11 @@ async def judging(grader: Grader, settings: Configuration, ledger: Ledger, memo:
         counting.check()
         if said := counting.report():
             note(said)
+
+
+def metrics(settings: Configuration) -> Metrics:
+    """Return how the labels of several metrics come to a reward."""
+    return {name: Metric(one.weight, one.worst, one.best) for name, one in settings.training.metrics.items()}
 
 
 def mode(arguments: Namespace, settings: Configuration) -> Mode:
