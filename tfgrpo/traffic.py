@@ -6,16 +6,20 @@ groups that contrast.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from heapq import nsmallest
+from operator import attrgetter
 
-from tfgrpo import dialects, near_misses, weighing
+from tfgrpo import dialects, near_misses
+from tfgrpo.forming import Formed, form, labels_of
+from tfgrpo.forming import Rollout as Attempted
 from tfgrpo.modes import differs
-from tfgrpo.store import Attempt, Store
-from tfgrpo.trajectories import Reward, Turn, contrasts, conversation, opening, rewards
+from tfgrpo.store import Store
+from tfgrpo.trajectories import Reward, Turn, contrasts, conversation, opening
 from tfgrpo.types import Bodies, Exchange, Group, Message, Rollout, Task
-from tfgrpo.weighing import REWARD_ONLY, Metrics, weighed
+from tfgrpo.weighing import REWARD_ONLY, Metrics
 
 REASONS = ("no label", "one rollout", "one reward", "mixed")
 """Why a group does not contrast: nothing in it is labelled; one rollout is; the rewards are equal; they differ only
@@ -37,19 +41,6 @@ class Census:
     near: tuple[near_misses.NearMiss, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Formed:
-    """A group as metadata: its attempts (trajectory, choice), each with its reward where it has one."""
-
-    key: str
-    attempts: tuple[tuple[Attempt, int], ...]
-    rewards: Mapping[tuple[str, int], Reward] = field(default_factory=dict)
-
-    @property
-    def values(self) -> list[float]:
-        return [reward.value for reward in self.rewards.values()]
-
-
 def census(
     store: Store,
     *,
@@ -58,25 +49,28 @@ def census(
     metrics: Metrics = REWARD_ONLY,
 ) -> Census:
     """Count the groups of one set's traffic, of the traffic under no set (`unnamed`), or of all."""
-    formed, mixed = _formed(store, set_name=set_name, unnamed=unnamed, metrics=metrics)
     reasons = Counter(dict.fromkeys(REASONS, 0))
-    contrasting = 0
+    trajectories = labelled = contrasting = 0
     lonely = []
-    for group in formed:
-        if contrasts(group.values):
-            contrasting += 1
-            continue
-        reason = _reason(group, mixed)
-        reasons[reason] += 1
-        if len(group.attempts) == 1:
-            lonely.append(group)
+    for versions in form(store, set_name=set_name, unnamed=unnamed, metrics=metrics):
+        pooled = len(versions) > 1 and contrasts(value for group in versions for value in group.values)
+        for group in versions:
+            size, values = group.size, group.values if group.version is not None else []
+            trajectories += size
+            labelled += len(values)
+            if len(values) > 1 and contrasts(values):
+                contrasting += 1
+                continue
+            reasons[_reason(group, values, mixed=pooled)] += 1
+            if size == 1:
+                lonely.append(group)
     return Census(
-        trajectories=sum(len(group.attempts) for group in formed),
-        labelled=sum(len(group.rewards) for group in formed),
-        groups=len(formed),
+        trajectories=trajectories,
+        labelled=labelled,
+        groups=contrasting + reasons.total(),
         contrasting=contrasting,
         not_contrasting=dict(reasons),
-        near=near_misses.find(_questions(store, lonely[:MOST_COMPARED])),
+        near=near_misses.find(_questions(store, nsmallest(MOST_COMPARED, lonely, key=attrgetter("group")))),
     )
 
 
@@ -86,8 +80,8 @@ def labelled_groups(
     set_name: str | None = None,
     unnamed: bool = False,
     skip: Collection[str] = (),
-    alike: bool = False,
     metrics: Metrics = REWARD_ONLY,
+    alike: bool = False,
 ) -> list[Group]:
     """Return the groups that contrast, by key, with what their rollouts said and what labels said of them.
 
@@ -97,18 +91,32 @@ def labelled_groups(
     out; what remains of a group must contrast by itself. Rollouts whose bodies are gone or cannot be read are left
     out too.
     """
-    formed, _ = _formed(store, set_name=set_name, unnamed=unnamed, metrics=metrics)
-    groups = []
-    for group in formed:
-        kept = {one: reward for one, reward in group.rewards.items() if one[0] not in skip}
-        if alike or contrasts(reward.value for reward in kept.values()):
-            groups.append(replace(group, rewards=kept))
-    loaded = (_load(store, group, group.rewards) for group in groups)
+    formed = groups_worth(store, set_name=set_name, unnamed=unnamed, skip=skip, metrics=metrics, alike=alike)
+    loaded = (_load(store, group, _chosen(store, group, skip=skip, metrics=metrics)) for group in formed)
     return [
         group
         for group in loaded
         if group is not None and (alike or contrasts(rollout.reward or 0.0 for rollout in group.rollouts))
     ]
+
+
+def groups_worth(
+    store: Store,
+    *,
+    set_name: str | None = None,
+    unnamed: bool = False,
+    skip: Collection[str] = (),
+    metrics: Metrics = REWARD_ONLY,
+    alike: bool = False,
+) -> list[Formed]:
+    """Return as metadata, by key, the groups that contrast without the trajectories in `skip`; `alike`: all."""
+    found = (
+        group
+        for versions in form(store, set_name=set_name, unnamed=unnamed, metrics=metrics)
+        for group in versions
+        if group.version is not None and (alike or contrasts(group.rewards(skip).values() if skip else group.values))
+    )
+    return sorted(found, key=lambda group: group.key)
 
 
 def answered_groups(
@@ -118,81 +126,43 @@ def answered_groups(
 
     What is left out is left out of `labelled_groups` as well.
     """
-    formed, _ = _formed(store, set_name=set_name, unnamed=unnamed, metrics=REWARD_ONLY)
     groups = []
-    for group in formed:
-        kept = [(one.trajectory, choice) for one, choice in group.attempts if not one.mixed]
-        chosen: dict[tuple[str, int], Reward | None] = dict.fromkeys(one for one in kept if one[0] not in skip)
+    for group in groups_worth(store, set_name=set_name, unnamed=unnamed, alike=True):
+        chosen: dict[Attempted, Reward | None] = dict.fromkeys(one for one in group.rollouts if one[0] not in skip)
         found = _load(store, group, chosen) if len(chosen) > 1 else None
         if found is not None and differs(found):
             groups.append(found)
     return groups
 
 
-def _formed(store: Store, *, set_name: str | None, unnamed: bool, metrics: Metrics) -> tuple[list[_Formed], set[str]]:
-    """Return the groups by key, and the group hashes whose rewards differ only across versions."""
-    placed = defaultdict(list)
-    for app, one in store.labels.placed(set_name=set_name, unnamed=unnamed):
-        placed[app].append(one)
-    by_app = {app: rewards(some, metrics) for app, some in placed.items()}
-    attempts: dict[str, list[tuple[Attempt, int]]] = defaultdict(list)
-    pooled: dict[str, dict[tuple[str, int], Reward]] = defaultdict(dict)
-    for attempt in store.traffic.attempts(set_name=set_name, unnamed=unnamed):
-        key = f"{attempt.group}@{'mixed' if attempt.mixed else attempt.version}"
-        for choice in range(attempt.choices):
-            attempts[key].append((attempt, choice))
-            reward = by_app.get(attempt.app, {}).get((attempt.trajectory, choice))
-            if reward is not None:
-                pooled[attempt.group][attempt.trajectory, choice] = reward
-    # All of a task by the same metrics, whichever version its rollouts ran under.
-    pooled = {group: _alike(some, metrics) for group, some in pooled.items()}
-    formed = [_Formed(key, tuple(attempts[key]), _own(attempts[key], pooled)) for key in sorted(attempts)]
-    return formed, {group for group, some in pooled.items() if contrasts(reward.value for reward in some.values())}
+def _chosen(store: Store, group: Formed, *, skip: Collection[str], metrics: Metrics) -> dict[Attempted, Reward]:
+    judged = group.rewards(skip)
+    found = labels_of(store, group.app, sorted({trajectory for trajectory, _ in judged}), metrics)
+    # What a label comes to may depend on those of the whole task, so the value is that of the group.
+    return {rollout: replace(found[rollout], value=judged[rollout]) for rollout in sorted(judged)}
 
 
-def _own(
-    attempts: Iterable[tuple[Attempt, int]], pooled: Mapping[str, Mapping[tuple[str, int], Reward]]
-) -> dict[tuple[str, int], Reward]:
-    """Return the rewards of these attempts, but for those that are mixed."""
-    named = ((attempt.group, (attempt.trajectory, choice)) for attempt, choice in attempts if not attempt.mixed)
-    return {one: pooled[group][one] for group, one in named if one in pooled.get(group, {})}
-
-
-def _alike(found: dict[tuple[str, int], Reward], metrics: Metrics) -> dict[tuple[str, int], Reward]:
-    """Return the rewards of a group, all by the same metrics; without those of rollouts that lack one of these."""
-    if len(metrics) == 1:
-        return found
-    by = weighing.alike({one: reward.shares for one, reward in found.items()}, metrics)
-    return {
-        one: replace(reward, value=weighed({name: reward.shares[name] for name in by[one]}, metrics))
-        for one, reward in found.items()
-        if one in by
-    }
-
-
-def _reason(group: _Formed, mixed: Collection[str]) -> str:
-    if group.rewards and group.attempts[0][0].group in mixed:
+def _reason(group: Formed, values: Sequence[float], *, mixed: bool) -> str:
+    if group.version is None or (values and mixed):
         return "mixed"
-    if not group.rewards:
-        return "mixed" if group.attempts[0][0].mixed else "no label"
-    return "one rollout" if len(group.rewards) == 1 else "one reward"
+    if not values:
+        return "no label"
+    return "one rollout" if len(values) == 1 else "one reward"
 
 
-def _questions(store: Store, groups: Sequence[_Formed]) -> list[str]:
+def _questions(store: Store, groups: Sequence[Formed]) -> list[str]:
     questions = []
     for group in groups:
-        attempt = group.attempts[0][0]
-        first = store.traffic.trajectory(attempt.app, attempt.trajectory)[:1]
+        first = store.traffic.trajectory(group.app, group.first)[:1]
         turns = turns_of(first, store.traffic.bodies([one.id for one in first]), 0)
         questions.append("\n".join(message.text for message in opening(turns)))
     return questions
 
 
-def _load(store: Store, group: _Formed, chosen: Mapping[tuple[str, int], Reward | None]) -> Group | None:
+def _load(store: Store, group: Formed, chosen: Mapping[Attempted, Reward | None]) -> Group | None:
     """Return the chosen rollouts of a group, by (trajectory, choice), with what is said of them where anything is."""
-    attempt = group.attempts[0][0]
     wanted = sorted({trajectory for trajectory, _ in chosen})
-    exchanges = store.traffic.of_trajectories(attempt.app, wanted)
+    exchanges = store.traffic.of_trajectories(group.app, wanted)
     bodies = store.traffic.bodies([one.id for some in exchanges.values() for one in some])
     task: tuple[Message, ...] = ()
     rollouts = []
@@ -208,12 +178,13 @@ def _load(store: Store, group: _Formed, chosen: Mapping[tuple[str, int], Reward 
     if not rollouts:
         return None
     references = [reward.reference for reward in chosen.values() if reward and reward.reference is not None]
+    known = [exchange for some in exchanges.values() for exchange in some]
     return Group(
         key=group.key,
         task=Task(group.key, task, references[-1] if references else None),
-        model=attempt.model,
-        set=attempt.set,
-        version=attempt.version,
+        model=max((one.model for one in known if one.model is not None), default=None),
+        set=known[0].set,
+        version=group.version or 0,
         rollouts=tuple(rollouts),
     )
 

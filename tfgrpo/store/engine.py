@@ -17,7 +17,7 @@ from itertools import chain
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, Dialect, Table
+from sqlalchemy import Connection, Dialect, Select, Table
 from sqlalchemy.dialects.postgresql import Insert as PostgresqlInsert
 from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
 from sqlalchemy.engine import URL, make_url
@@ -30,6 +30,9 @@ ATTEMPTS = 5
 
 ROWS = 50
 """How many rows one statement inserts."""
+
+BUFFER = 100
+"""How many rows are in memory while rows are read one by one."""
 
 POSTGRESQL: Final = "postgresql+psycopg"
 
@@ -65,6 +68,23 @@ class Database:
                 return work(connection)
         except SQLAlchemyError as error:
             raise StoreError(f"the store did not answer: {_reason(error)}") from error
+
+    def rows(self, query: Select[Any]) -> Iterator[Any]:
+        """Yield the rows of one consistent view of the store as they are read, never all in memory.
+
+        They are the driver's tuples: SQLAlchemy's rows take as long again, which counts where there are a million.
+        """
+        driver = self._engine.dialect.loaded_dbapi
+        try:
+            with self._engine.connect() as connection, connection.begin():
+                cursor = connection.execute(query).cursor
+                assert cursor is not None
+                while some := cursor.fetchmany(BUFFER):
+                    yield from some
+        except SQLAlchemyError as error:
+            raise StoreError(f"the store did not answer: {_reason(error)}") from error
+        except driver.Error as error:
+            raise StoreError(f"the store did not answer: {' '.join(str(error).split())}") from error
 
     def write(self, work: Callable[[Connection], _T], *, durable: bool = False) -> _T:
         """Return what `work` makes in one transaction, tried again while another process holds the lock."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec.structs
-from sqlalchemy import Connection, and_, or_, select
+from sqlalchemy import Connection, and_, func, or_, select
 
 from tfgrpo.errors import Conflict
 from tfgrpo.store import schema
@@ -15,6 +15,13 @@ from tfgrpo.trajectories import Placed
 from tfgrpo.types import Label
 
 Status = Literal["stored", "duplicate"]
+Target = Literal["exchange", "trajectory"]
+
+TARGETS: tuple[Target, ...] = ("exchange", "trajectory")
+"""What a label can speak of. One that names both speaks of the exchange."""
+
+CHUNK = 500
+"""How many ids one statement names; SQLite's limit of variables is far above it."""
 
 _LABEL = tuple(field.name for field in msgspec.structs.fields(Label))
 _CONTENT = tuple(name for name in _LABEL if name not in ("app", "feedback_id", "created_at", "credential"))
@@ -63,6 +70,24 @@ class Labels:
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return [Label(**row._mapping) for row in rows]  # noqa: SLF001 - SQLAlchemy's public name for it
 
+    def values(self, target: Target, metrics: Collection[str]) -> Iterator[tuple[str, str, int, str, float]]:
+        """Yield (app, exchange or trajectory, choice, metric, value) of each label of these metrics, in no order."""
+        table = schema.labels
+        query = select(table.c.app, table.c[target], table.c.choice, table.c.metric, table.c.value)
+        other = table.c.exchange.is_not(None) if target == "exchange" else table.c.exchange.is_(None)
+        return self._database.rows(query.where(other, table.c.metric.in_(metrics)))
+
+    def placed_on(self, app: str, trajectories: Sequence[str]) -> list[Placed]:
+        """Return the labels on these trajectories of an app and on their exchanges.
+
+        Labels whose exchange has not landed are left out.
+        """
+        found: list[Placed] = []
+        for at in range(0, len(trajectories), CHUNK):
+            some = trajectories[at : at + CHUNK]
+            found += self._database.read(lambda connection, some=some: _placed(connection, app, some))  # type: ignore[misc]
+        return found
+
     def placed(self, *, set_name: str | None = None, unnamed: bool = False) -> Iterator[tuple[str, Placed]]:
         """Yield (app, label with its trajectory) for the traffic of one set, of none (`unnamed`), or of all.
 
@@ -71,8 +96,11 @@ class Labels:
         labels, exchanges, trajectories = schema.labels, schema.exchanges, schema.trajectories
         of_exchange = (
             select(labels, exchanges.c.trajectory.label("of"), exchanges.c.started_at.label("at"))
-            .join(exchanges, and_(labels.c.exchange == exchanges.c.id, labels.c.app == exchanges.c.app))
-            .where(*_within(exchanges.c.set, set_name, unnamed=unnamed))
+            # With the app in the join, SQLite would look through all labels of an app for each exchange.
+            .join(exchanges, labels.c.exchange == exchanges.c.id)
+            .where(
+                func.coalesce(labels.c.app, "") == exchanges.c.app, *_within(exchanges.c.set, set_name, unnamed=unnamed)
+            )
         )
         of_trajectory = (
             select(labels, labels.c.trajectory.label("of"))
@@ -91,6 +119,23 @@ class Labels:
                 values = row._mapping  # noqa: SLF001 - as above
                 label = Label(**{name: values[name] for name in _LABEL})
                 yield label.app, Placed(label, values["of"], values.get("at"))
+
+
+def _placed(connection: Connection, app: str, trajectories: Sequence[str]) -> list[Placed]:
+    labels, exchanges = schema.labels, schema.exchanges
+    mine = exchanges.c.app == app, exchanges.c.trajectory.in_(trajectories)
+    # The label's app is looked at here: in the join, it would lead SQLite to all labels of an app for each exchange.
+    on_exchanges = select(labels, exchanges.c.trajectory.label("of"), exchanges.c.started_at.label("at"))
+    on_exchanges = on_exchanges.join(exchanges, labels.c.exchange == exchanges.c.id).where(*mine)
+    own = labels.c.app == app, labels.c.trajectory.in_(trajectories), labels.c.exchange.is_(None)
+    on_trajectories = select(labels, labels.c.trajectory.label("of")).where(*own)
+    found = []
+    for query in (on_exchanges, on_trajectories):
+        for row in connection.execute(query).mappings():
+            label = Label(**{name: row[name] for name in _LABEL})
+            if label.app == app:
+                found.append(Placed(label, row["of"], row.get("at")))
+    return found
 
 
 def _within(column: Any, set_name: str | None, *, unnamed: bool) -> tuple[Any, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import zstandard
 from msgspec.structs import astuple, fields
-from sqlalchemy import Connection, Integer, Row, Select, and_, bindparam, cast, func, select, update
+from sqlalchemy import Connection, Integer, Row, Select, and_, bindparam, case, cast, func, not_, select, update
 
 from tfgrpo.store import schema
 from tfgrpo.store.engine import Database, insert_new
@@ -94,6 +94,14 @@ class Attempt:
     version: int
     choices: int
     mixed: bool
+
+
+UNREADABLE, WHOLE, TRUNCATED = range(3)
+"""What can be learned from an exchange: nothing, for it is not complete or of no API that we read; all; not all."""
+
+Outline: TypeAlias = tuple[str, str, str, str, int, int, int]
+"""Of an exchange: id, app, trajectory, group, version, choices, and one of the three above. A tuple, for there may be
+a million of them."""
 
 
 class Traffic:
@@ -250,6 +258,22 @@ class Traffic:
         rows = self._database.read(lambda connection: connection.execute(query).all())
         for row in rows:
             yield Attempt(*row)
+
+    def outlines(self, *, set_name: str | None = None, unnamed: bool = False) -> Iterator[Outline]:
+        """Yield the exchanges of one set, of none (`unnamed`), or of all as far as forming groups needs them.
+
+        They come in no order, and one by one. What a training run made under a draft is not among them.
+        """
+        table = schema.exchanges
+        readable = and_(table.c.outcome == "complete", table.c.dialect.is_not(None))
+        use = case((not_(readable), UNREADABLE), (table.c.truncated, TRUNCATED), else_=WHOLE)
+        columns = (table.c.id, table.c.app, table.c.trajectory, table.c.group, table.c.version, table.c.choices)
+        query = select(*columns, use).where(table.c.version < FIRST_DRAFT)
+        if set_name is not None:
+            query = query.where(table.c.set == set_name)
+        elif unnamed:
+            query = query.where(table.c.set.is_(None))
+        return self._database.rows(query)
 
     def _exchanges(self, query: Select[Any]) -> list[Exchange]:
         rows = self._database.read(lambda connection: connection.execute(query).all())
