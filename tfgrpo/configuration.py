@@ -52,10 +52,16 @@ class _Settings(BaseModel):
 
 
 class Price(_Settings):
-    """What a model costs, in US dollars for a million tokens."""
+    """What a model costs, in US dollars for a million tokens.
+
+    `cached` is for prompt tokens that the provider had in its cache, `reasoning` for tokens of thought; without them
+    they cost what the others do.
+    """
 
     prompt: float = Field(ge=0)
     completion: float = Field(ge=0)
+    cached: float | None = Field(default=None, ge=0)
+    reasoning: float | None = Field(default=None, ge=0)
 
 
 class Model(_Settings):

@@ -11,11 +11,15 @@ import asyncio
 import importlib
 import json
 import os
+from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias
 
 import aiohttp
+from pydantic import SecretStr
 
+from tfgrpo import pace
 from tfgrpo.configuration import Model
+from tfgrpo.pace import Limits
 
 JSON: TypeAlias = dict[str, Any]
 
@@ -40,10 +44,10 @@ class Endpoint(Protocol):
 class Failure(Exception):  # noqa: N818 - between an endpoint and its caller in this module only
     """An attempt that failed. `status` is None when no answer came."""
 
-    def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
+    def __init__(self, message: str, *, status: int | None = None, limits: Limits | None = None) -> None:
         super().__init__(message)
         self.status = status
-        self.retry_after = retry_after
+        self.limits = limits or Limits()
 
     @property
     def passing(self) -> bool:
@@ -54,9 +58,10 @@ class Failure(Exception):  # noqa: N818 - between an endpoint and its caller in 
 
 
 class OpenAI:
-    """An OpenAI-compatible endpoint at `base_url`."""
+    """An OpenAI-compatible endpoint at `base_url`. `told` hears what each good answer says of a rate limit."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, told: Callable[[Limits], None] = lambda _: None) -> None:
+        self._told = told
         self._url = f"{model.base_url or 'https://api.openai.com/v1'}/chat/completions"
         self._key = model.api_key
         self._session: aiohttp.ClientSession | None = None
@@ -72,11 +77,11 @@ class OpenAI:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Failure(f"no answer from {self._url} ({type(error).__name__})") from error
         if response.status >= 400:  # noqa: PLR2004 - HTTP
-            said = _without(self._key.get_secret_value() if self._key else "", _message(body))
+            said = _message(body, self._key)
             raise Failure(
                 f"{self._url} answered {response.status}: {said}",
                 status=response.status,
-                retry_after=_seconds(response.headers.get("retry-after")),
+                limits=pace.limits(response.headers),
             )
         try:
             answer = json.loads(body)
@@ -86,8 +91,8 @@ class OpenAI:
             raise Failure(f"{self._url} answered with something that is not a completion")
         if answer.get("error") and not answer.get("choices"):
             # Some gateways say so with a 200, as they have begun to answer.
-            said = _without(self._key.get_secret_value() if self._key else "", _message(body))
-            raise Failure(f"{self._url} answered with an error: {said}")
+            raise Failure(f"{self._url} answered with an error: {_message(body, self._key)}")
+        self._told(pace.limits(response.headers))
         return answer
 
     async def close(self) -> None:
@@ -116,11 +121,10 @@ class Litellm:
                 **request, api_base=self._base_url, api_key=key, num_retries=0, max_retries=0, drop_params=True
             )
         except openai.OpenAIError as error:
-            said = _without(key or "", " ".join(str(error).split()))[:500]
             status = getattr(error, "status_code", None)
             response = getattr(error, "response", None)
-            header = response.headers.get("retry-after") if response is not None else None
-            raise Failure(said, status=status, retry_after=_seconds(header)) from None
+            limits = pace.limits(response.headers) if response is not None else None
+            raise Failure(_line(str(error), self._key, 500), status=status, limits=limits) from None
         dumped = answer.model_dump()
         return dumped if isinstance(dumped, dict) else {}
 
@@ -128,7 +132,7 @@ class Litellm:
         """Nothing is held here."""
 
 
-def _message(body: bytes) -> str:
+def _message(body: bytes, key: SecretStr | None) -> str:
     """Return what an error body says, on one line."""
     try:
         error = json.loads(body)["error"]
@@ -136,17 +140,12 @@ def _message(body: bytes) -> str:
         param = error.get("param") if isinstance(error, dict) else None
     except (ValueError, KeyError, TypeError):
         text, param = body.decode("utf-8", "replace"), None
-    folded = " ".join(str(text).split())[:300]
-    return f"{folded} (param {param})" if param else folded
+    said = _line(str(text), key, 300)
+    return f"{said} (param {_line(str(param), key, 100)})" if param else said
 
 
-def _without(secret: str, text: str) -> str:
-    """Return `text` with a key that the endpoint repeats taken out."""
-    return text.replace(secret, "[api_key]") if secret else text
-
-
-def _seconds(header: str | None) -> float | None:
-    try:
-        return max(0.0, float(header)) if header is not None else None
-    except ValueError:
-        return None
+def _line(text: str, key: SecretStr | None, most: int) -> str:
+    """Return `text` on one line, without a key that it repeats: taken out first, for a cut would leave half of it."""
+    secret = key.get_secret_value() if key is not None else ""
+    clean = text.replace(secret, "[api_key]") if secret else text
+    return " ".join(clean.split())[:most]

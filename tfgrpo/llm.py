@@ -11,15 +11,18 @@ import hashlib
 import json
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
+from tfgrpo import answers
 from tfgrpo.configuration import Model
 from tfgrpo.endpoint import Endpoint, Failure, Litellm, OpenAI
 from tfgrpo.errors import ModelError, RequestRefused, UsageError
 from tfgrpo.memo import Memo
-from tfgrpo.usage import Ledger, Usage, cost, estimated_tokens, price_of, require_price
+from tfgrpo.pace import LONGEST_PAUSE, Clock, Pace, RealClock
+from tfgrpo.usage import Ledger, Tokens, Usage, cost, estimated_tokens, price_of, require_price
 
 JSON: TypeAlias = dict[str, Any]
 
@@ -30,7 +33,8 @@ PERHAPS_OPTIONAL: Final = frozenset({400, 404, 422, 501})
 OPTIONAL: Final = ("response_format", "seed", "temperature")
 """Members an endpoint may refuse; it is then asked without them. Not named, they are given up in this order."""
 
-_LONGEST_WAIT: Final = 120.0
+_LONGEST_WAIT: Final = LONGEST_PAUSE
+_LIMITED: Final = 429
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,7 @@ class Llm:
         concurrency: int = 8,
         patience: Patience | None = None,
         endpoint: Endpoint | None = None,
+        clock: Clock | None = None,
     ) -> None:
         if not model.model:
             raise UsageError("no model is named: set training.policy.model or training.optimizer.model")
@@ -79,11 +84,12 @@ class Llm:
         self._model = model
         self._ledger = ledger
         self._memo = memo
-        self._free = asyncio.Semaphore(concurrency)
+        self._clock = clock or RealClock()
+        self._pace = Pace(concurrency, self._clock)
         self._patience = patience or Patience()
         self._price = price_of(model)
         self._provider = model.provider or ("openai" if model.base_url else "litellm")
-        self._endpoint = endpoint or (Litellm(model) if self._provider == "litellm" else OpenAI(model))
+        self._endpoint = endpoint or (Litellm(model) if self._provider == "litellm" else OpenAI(model, self._pace.told))
         self._refused: set[str] = set()
         self._taken: set[str] = set()
         self._asking: dict[str, asyncio.Future[Completion]] = {}
@@ -153,54 +159,68 @@ class Llm:
             done.exception()  # looked at, for there may be nobody left who waits
 
     async def _answer(self, request: JSON, key: str, stage: str, *, may_be_empty: bool) -> Completion:
-        async with self._free:
-            found = await self._recall(key)
-            if found is not None:
-                self._ledger.add(stage, Usage(replayed=1))
-                return found
-            completion = await self._call(request, key, stage)
-            if may_be_empty or completion.text.strip():
-                await self._remember(key, completion)
-            return completion
+        found = await self._recall(key)
+        if found is not None:
+            self._ledger.add(stage, Usage(replayed=1))
+            return found
+        completion = await self._call(request, key, stage)
+        if may_be_empty or completion.text.strip():
+            await self._remember(key, completion)
+        return completion
 
     async def _call(self, request: JSON, key: str, stage: str) -> Completion:
-        self._ledger.check()
-        if self._broken is not None:
-            raise self._broken
-        try:
-            completion = _completion(await self._ask(request))
-        except RequestRefused:
-            raise
-        except ModelError as error:
-            self._broken = error
-            raise
-        prompt = completion.prompt_tokens
-        answer = completion.completion_tokens
-        if prompt is None or answer is None:
-            prompt, answer = _estimates(request), estimated_tokens(len(completion.text))
-        usd = cost(self._price, prompt, answer)
-        self._ledger.add(stage, Usage(1, 0, prompt, answer, usd))
-        return Completion(completion.text, completion.prompt_tokens, completion.completion_tokens, usd, key=key)
+        async with self._ledger.room(stage, _estimates(request), self._price):
+            if self._broken is not None:
+                raise self._broken
+            try:
+                answer = await self._ask(request)
+                text = answers.text(answer)
+            except RequestRefused:
+                raise
+            except ModelError as error:
+                self._broken = error
+                raise
+            counted = answers.tokens(answer)
+            tokens = counted or Tokens(_estimates(request), estimated_tokens(len(text)))
+            usd = cost(self._price, tokens)
+            spent = Usage(1, 0, tokens.prompt, tokens.completion, usd, tokens.cached, tokens.reasoning)
+            self._ledger.add(stage, replace(spent, empty=not text.strip(), cut=answers.is_cut(answer)))
+        prompt, completion = (counted.prompt, counted.completion) if counted is not None else (None, None)
+        return Completion(text, prompt, completion, usd, key=key)
 
     async def _ask(self, request: JSON) -> JSON:
-        attempt = 1
-        while True:
-            sent = {k: v for k, v in request.items() if k not in self._refused}
-            try:
-                answer = await self._endpoint.ask(sent)
-            except Failure as failure:
-                if self._learns_from(failure, sent):
-                    continue
-                if (less := await self._asked_for_less(failure, sent)) is not None:
-                    return less
-                wait = self._wait(failure, attempt)
-                if not failure.passing or attempt >= self._patience.attempts or wait > _LONGEST_WAIT:
-                    raise self._error(failure, attempt) from failure
-            else:
-                self._taken |= sent.keys()
-                return answer
-            attempt += 1
-            await asyncio.sleep(wait)
+        for attempt in count(1):
+            async with self._pace.turn() as began:
+                outcome = await self._attempt(request, attempt, began)
+            if not isinstance(outcome, float):
+                return outcome
+            await self._clock.sleep(outcome)
+        raise AssertionError  # an attempt that is the last raises
+
+    async def _attempt(self, request: JSON, attempt: int, began: float) -> JSON | float:
+        """Return the answer, or how long to wait before the next attempt; ModelError when there is none to make."""
+        sent = {k: v for k, v in request.items() if k not in self._refused}
+        try:
+            answer = await self._endpoint.ask(sent)
+        except Failure as failure:
+            if self._learns_from(failure, sent):
+                return await self._attempt(request, attempt, began)
+            less = await self._asked_for_less(failure, sent)
+            return less if less is not None else self._next(failure, attempt, began)
+        self._taken |= sent.keys()
+        self._pace.went_well()
+        return answer
+
+    def _next(self, failure: Failure, attempt: int, began: float) -> float:
+        """Return how long to wait before the next attempt; ModelError when there is none to make."""
+        wait = self._wait(failure, attempt)
+        if not failure.passing or attempt >= self._patience.attempts or wait > _LONGEST_WAIT:
+            raise self._error(failure, attempt) from failure
+        if failure.status != _LIMITED:
+            return wait
+        # The limit is one for all calls: they wait together, and this one with them.
+        self._pace.refused(wait, began=began)
+        return 0.0
 
     def _learns_from(self, failure: Failure, sent: JSON) -> bool:
         """Note which optional members a refusal names; whether the request can be tried without them."""
@@ -231,8 +251,8 @@ class Llm:
         return None
 
     def _wait(self, failure: Failure, attempt: int) -> float:
-        if failure.retry_after is not None:
-            return failure.retry_after
+        if failure.limits.wait is not None:
+            return failure.limits.wait
         wait = self._patience.wait * 2.0 ** (attempt - 1)
         return float(min(wait, 30.0) * random.uniform(0.5, 1.5))  # noqa: S311 - spreads retries, guards nothing
 
@@ -273,32 +293,6 @@ class Llm:
             "completion_tokens": completion.completion_tokens,
         }
         await self._memo.put(key, json.dumps(row))
-
-
-def _completion(answer: JSON) -> Completion:
-    try:
-        text = _text(answer["choices"][0]["message"]["content"])
-    except (KeyError, IndexError, TypeError) as error:
-        raise RequestRefused("the answer holds no choice with a message") from error
-    usage = answer.get("usage")
-    counts = usage if isinstance(usage, dict) else {}
-    return Completion(
-        text,
-        _count(counts.get("prompt_tokens")),
-        _count(counts.get("completion_tokens")),
-        None,
-    )
-
-
-def _text(content: Any) -> str:
-    """Return an answer's text; some endpoints give it in parts."""
-    if isinstance(content, list):
-        return "".join(_text(part.get("text")) for part in content if isinstance(part, dict))
-    return content if isinstance(content, str) else ""
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _estimates(request: JSON) -> int:

@@ -5,8 +5,11 @@ It makes no call. A price that is not known stays unknown; it is never taken for
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -32,11 +35,31 @@ _PREFIX_OF_HOST: Final = {
 }
 
 
+FIRST_GUESS: Final = 1_000
+"""Tokens set aside for the answer of a call while none of its stage has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What one call took. `cached` are among those of the prompt, `reasoning` among those of the completion."""
+
+    prompt: int
+    completion: int
+    cached: int = 0
+    reasoning: int = 0
+
+    @property
+    def total(self) -> int:
+        """Tokens both ways."""
+        return self.prompt + self.completion
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Calls of one stage. `calls` were paid; `replayed` came from the memo and cost nothing.
 
-    `usd` is None once a call was made whose price is not known.
+    `usd` is None once a call was made whose price is not known. `empty` answers said nothing, `cut` ones met the
+    endpoint's limit of length.
     """
 
     calls: int = 0
@@ -44,6 +67,10 @@ class Usage:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     usd: float | None = 0.0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    empty: int = 0
+    cut: int = 0
 
     @property
     def tokens(self) -> int:
@@ -57,24 +84,65 @@ class Usage:
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
             None if self.usd is None or other.usd is None else self.usd + other.usd,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            self.empty + other.empty,
+            self.cut + other.cut,
         )
 
 
 class Ledger:
-    """Adds up usage by stage, and refuses the next call when the budget is used up.
+    """Adds up usage by stage, and lets no call begin that the budget may not bear.
 
-    Calls in flight finish: a budget can be passed by at most as many calls as run at once.
+    What a call will take is set aside while it runs: its prompt by its length, its answer by the longest of its stage
+    so far. A call that does not fit beside those in flight waits for them; alone, it begins while anything is left.
+    So a budget can be passed by one call, and by what calls in flight take beyond their estimates.
     """
 
     def __init__(self, *, max_usd: float | None = None, max_tokens: int | None = None) -> None:
         self._max_usd = max_usd
         self._max_tokens = max_tokens
         self._stages: dict[str, Usage] = {}
+        self._longest: dict[str, int] = {}
+        self._set_aside: list[tuple[int, float]] = []
+        self._ended = asyncio.Condition()
 
     @property
     def bounds_money(self) -> bool:
         """Whether a sum of money was given as a limit."""
         return self._max_usd is not None
+
+    @asynccontextmanager
+    async def room(self, stage: str, prompt_tokens: int, price: Price | None) -> AsyncIterator[None]:
+        """Set aside what a call may take, for as long as the body runs.
+
+        Raises:
+            BudgetExceeded: nothing more may be spent.
+        """
+        if self._max_usd is None and self._max_tokens is None:
+            yield
+            return
+        self.check()
+        tokens = Tokens(prompt_tokens, self._longest.get(stage, FIRST_GUESS))
+        mine = (tokens.total, cost(price, tokens) or 0.0)
+        async with self._ended:
+            while self._set_aside and not self._bears(mine):
+                await self._ended.wait()
+                self.check()
+            self._set_aside.append(mine)
+        try:
+            yield
+        finally:
+            self._set_aside.remove(mine)
+            async with self._ended:
+                self._ended.notify_all()
+
+    def _bears(self, call: tuple[int, float]) -> bool:
+        total = self.total()
+        tokens = total.tokens + call[0] + sum(tokens for tokens, _ in self._set_aside)
+        usd = (total.usd or 0.0) + call[1] + sum(usd for _, usd in self._set_aside)
+        enough = self._max_tokens is None or tokens <= self._max_tokens
+        return enough and (self._max_usd is None or usd <= self._max_usd)
 
     def check(self) -> None:
         """Raise BudgetExceeded when nothing more may be spent."""
@@ -92,6 +160,8 @@ class Ledger:
 
     def add(self, stage: str, usage: Usage) -> None:
         """Count `usage` under `stage`."""
+        if usage.calls:
+            self._longest[stage] = max(self._longest.get(stage, 0), usage.completion_tokens // usage.calls)
         self._stages[stage] = self._stages.get(stage, Usage()) + usage
 
     def stages(self) -> dict[str, Usage]:
@@ -124,11 +194,15 @@ def require_price(model: Model) -> None:
         )
 
 
-def cost(price: Price | None, prompt_tokens: int, completion_tokens: int) -> float | None:
+def cost(price: Price | None, tokens: Tokens) -> float | None:
     """Return dollars, None when the price is not known."""
     if price is None:
         return None
-    return (price.prompt * prompt_tokens + price.completion * completion_tokens) / MILLION
+    cached = price.prompt if price.cached is None else price.cached
+    reasoning = price.completion if price.reasoning is None else price.reasoning
+    prompt = price.prompt * (tokens.prompt - tokens.cached) + cached * tokens.cached
+    completion = price.completion * (tokens.completion - tokens.reasoning) + reasoning * tokens.reasoning
+    return (prompt + completion) / MILLION
 
 
 def money(usd: float | None) -> str:
@@ -143,6 +217,10 @@ def as_json(usage: Usage) -> dict[str, Any]:
         "replayed": usage.replayed,
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "empty": usage.empty,
+        "cut": usage.cut,
         "usd": usage.usd,
     }
 
@@ -161,7 +239,17 @@ def _published(name: str) -> Price | None:
     if not table.is_file():
         return None
     row = json.loads(table.read_text(encoding="utf-8")).get(name, {})
-    prompt, completion = row.get("input_cost_per_token"), row.get("output_cost_per_token")
-    if not isinstance(prompt, int | float) or not isinstance(completion, int | float):
+    prompt, completion = _dollars(row, "input_cost_per_token"), _dollars(row, "output_cost_per_token")
+    if prompt is None or completion is None:
         return None
-    return Price(prompt=prompt * MILLION, completion=completion * MILLION)
+    return Price(
+        prompt=prompt,
+        completion=completion,
+        cached=_dollars(row, "cache_read_input_token_cost"),
+        reasoning=_dollars(row, "output_cost_per_reasoning_token"),
+    )
+
+
+def _dollars(row: Mapping[str, Any], name: str) -> float | None:
+    value = row.get(name)
+    return value * MILLION if isinstance(value, int | float) and value >= 0 else None

@@ -1,20 +1,20 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from tests.tfgrpo.scripted import JSON, Endpoint, Reply, completion, refusal, serving
+from tests.tfgrpo.test_pace import Clock
 from tfgrpo.configuration import Model, Price
-from tfgrpo.errors import BudgetExceeded, ModelError, RequestRefused, UsageError
+from tfgrpo.errors import ModelError, RequestRefused
 from tfgrpo.llm import Llm, Patience
 from tfgrpo.memo import Memo
-from tfgrpo.usage import Ledger, price_of
+from tfgrpo.usage import Ledger
 
 QUICK = Patience(attempts=4, wait=0.001)
 HELLO = [{"role": "user", "content": "hello"}]
@@ -82,23 +82,6 @@ async def test_the_memo_holds_no_key(memo: Memo) -> None:
     assert not any(b"k-secret" in content for content in files)
 
 
-async def test_the_memo_never_unpickles(memo: Memo, tmp_path: Path) -> None:
-    await memo.put("key", "text")
-    bomb = pickle.dumps(Bomb(tmp_path / "exploded"))
-    with sqlite3.connect(memo.directory / "cache.db") as database:
-        database.execute("UPDATE Cache SET mode = 4, value = ?", (bomb,))
-    database.close()
-    assert (await memo.get("key"), (tmp_path / "exploded").exists()) == (None, False)
-
-
-class Bomb:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Path.touch, (self._path,)
-
-
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 503])
 async def test_a_passing_failure_is_tried_again(status: int) -> None:
     replies: list[Reply] = [refusal(status, "later"), "hi"]
@@ -158,51 +141,6 @@ async def test_a_host_that_is_not_there_is_named() -> None:
             await client.complete(HELLO, stage="s")
 
 
-async def test_a_budget_in_tokens_ends_before_the_next_call() -> None:
-    ledger = Ledger(max_tokens=15)
-    async with serving(lambda _: "hi") as endpoint, llm(endpoint.model(), ledger=ledger) as model:
-        await model.complete(HELLO, stage="s")
-        with pytest.raises(BudgetExceeded, match="15 tokens"):
-            await model.complete(HELLO, stage="s")
-    assert len(endpoint.requests) == 1
-
-
-async def test_a_budget_in_money_needs_a_price() -> None:
-    with pytest.raises(UsageError, match="price"):
-        llm(Model(model="unheard-of", base_url="http://127.0.0.1:9/v1"), ledger=Ledger(max_usd=1.0))
-
-
-async def test_money_is_counted_by_the_configured_price() -> None:
-    ledger = Ledger(max_usd=1.0)
-    price = Price(prompt=1_000.0, completion=2_000.0)
-    async with serving(lambda _: "hi") as endpoint, llm(endpoint.model(price=price), ledger=ledger) as model:
-        await model.complete(HELLO, stage="s")
-    assert ledger.total().usd == pytest.approx(0.02)
-
-
-async def test_money_without_a_price_is_unknown() -> None:
-    ledger = Ledger()
-    async with serving(lambda _: "hi") as endpoint, llm(endpoint.model(), ledger=ledger) as model:
-        await model.complete(HELLO, stage="s")
-    assert ledger.total().usd is None
-
-
-async def test_tokens_that_are_not_reported_are_estimated_for_the_budget() -> None:
-    ledger = Ledger()
-    answer = {k: v for k, v in completion("12345678").items() if k != "usage"}
-    async with serving(lambda _: answer) as endpoint, llm(endpoint.model(), ledger=ledger) as model:
-        said = await model.complete(HELLO, stage="s")
-    assert (said.prompt_tokens, ledger.total().completion_tokens) == (None, 2)
-
-
-def test_a_published_price_is_known_for_the_providers_own_endpoint() -> None:
-    assert price_of(Model(model="gpt-4o-mini", base_url="https://api.openai.com/v1")) is not None
-
-
-def test_a_local_server_may_carry_a_famous_name_without_its_price() -> None:
-    assert price_of(Model(model="gpt-4o-mini", base_url="http://127.0.0.1:1/v1")) is None
-
-
 async def test_no_more_calls_run_at_once_than_allowed() -> None:
     running, most = 0, 0
 
@@ -219,6 +157,87 @@ async def test_no_more_calls_run_at_once_than_allowed() -> None:
     model = Llm(Model(model="m", base_url="http://127.0.0.1:9/v1"), ledger=Ledger(), concurrency=3, endpoint=Slow())
     await asyncio.gather(*(model.complete([{"role": "user", "content": str(i)}], stage="s") for i in range(20)))
     assert most == 3
+
+
+async def test_a_limit_on_rates_pauses_all_calls_and_asks_no_call_of_more() -> None:
+    clock, asked = Clock(), []
+
+    def reply(_: JSON) -> Reply:
+        asked.append(clock.now())
+        return refusal(429, "slow down", retry_after="20") if len(asked) <= 4 else "hi"
+
+    async with serving(reply) as endpoint, llm(endpoint.model(), concurrency=4, clock=clock) as model:
+        calls = (model.complete([{"role": "user", "content": str(n)}], stage="s") for n in range(12))
+        assert {answer.text for answer in await asyncio.gather(*calls)} == {"hi"}
+    assert (len(asked), [at for at in asked if 100.0 < at < 120.0]) == (16, [])
+
+
+async def test_an_answer_that_leaves_nothing_makes_the_next_call_wait_for_the_reset() -> None:
+    clock = Clock()
+    last = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "7s"}
+    reply = lambda _: web.json_response(completion("hi"), headers=last)  # noqa: E731 - shorter than a function
+    async with serving(reply) as endpoint, llm(endpoint.model(), clock=clock) as model:
+        for text in ("a", "b"):
+            await model.complete([{"role": "user", "content": text}], stage="s")
+    assert clock.now() == 107.0
+
+
+async def test_a_limit_that_does_not_end_is_an_error_after_so_many_attempts() -> None:
+    clock = Clock()
+    async with (
+        serving(lambda _: refusal(429, "slow down", retry_after="60")) as endpoint,
+        llm(endpoint.model(), clock=clock) as model,
+    ):
+        with pytest.raises(ModelError, match="429"):
+            await model.complete(HELLO, stage="s")
+    assert len(endpoint.requests) == 4
+
+
+@pytest.mark.parametrize(
+    ("setting", "one", "other"),
+    [("temperature", 0.1, 0.2), ("seed", 1, 2), ("schema", None, {"name": "s", "schema": {"type": "object"}})],
+)
+async def test_a_changed_setting_is_another_call(memo: Memo, setting: str, one: Any, other: Any) -> None:
+    async with serving(lambda _: "hi") as endpoint, llm(endpoint.model(), memo=memo) as model:
+        for value in (one, other, one):
+            await model.complete(HELLO, stage="s", **{setting: value})
+    assert len(endpoint.requests) == 2
+
+
+async def test_another_address_is_another_call_and_another_key_or_price_is_not(memo: Memo) -> None:
+    async with serving(lambda _: "hi") as first, serving(lambda _: "hi") as second:
+        priced = first.model(api_key="k-2", price=Price(prompt=1, completion=1))
+        for one in (first.model(api_key="k-1"), second.model(), priced):
+            async with llm(one, memo=memo) as model:
+                await model.complete(HELLO, stage="s")
+    assert (len(first.requests), len(second.requests)) == (1, 1)
+
+
+async def test_an_answer_without_a_choice_is_a_refusal_of_this_request_alone() -> None:
+    replies: list[Reply] = [{"choices": []}, "hi"]
+    async with serving(lambda _: replies.pop(0)) as endpoint, llm(endpoint.model()) as model:
+        with pytest.raises(RequestRefused, match="no choice"):
+            await model.complete(HELLO, stage="s")
+        assert (await model.complete(HELLO, stage="s")).text == "hi"
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>busy</html>", b"[1]"])
+async def test_what_is_no_completion_is_asked_for_again_and_then_an_error(body: bytes) -> None:
+    async with serving(lambda _: web.Response(body=body)) as endpoint, llm(endpoint.model()) as model:
+        with pytest.raises(ModelError, match="answered with something that is not"):
+            await model.complete(HELLO, stage="s")
+    assert len(endpoint.requests) == 4
+
+
+async def test_a_key_that_an_error_repeats_is_in_no_message_even_where_it_is_cut() -> None:
+    said = "x" * 295 + "k-very-secret"
+    async with (
+        serving(lambda _: refusal(403, said)) as endpoint,
+        llm(endpoint.model(api_key="k-very-secret")) as model,
+    ):
+        with pytest.raises(ModelError) as caught:
+            await model.complete(HELLO, stage="s")
+    assert "k-ver" not in str(caught.value)
 
 
 def through_litellm(endpoint: Endpoint) -> Model:
