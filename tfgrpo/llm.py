@@ -85,6 +85,7 @@ class Llm:
         self._ledger = ledger
         self._memo = memo
         self._clock = clock or RealClock()
+        self._free = asyncio.Semaphore(concurrency)
         self._pace = Pace(concurrency, self._clock)
         self._patience = patience or Patience()
         self._price = price_of(model)
@@ -159,14 +160,16 @@ class Llm:
             done.exception()  # looked at, for there may be nobody left who waits
 
     async def _answer(self, request: JSON, key: str, stage: str, *, may_be_empty: bool) -> Completion:
-        found = await self._recall(key)
-        if found is not None:
-            self._ledger.add(stage, Usage(replayed=1))
-            return found
-        completion = await self._call(request, key, stage)
-        if may_be_empty or completion.text.strip():
-            await self._remember(key, completion)
-        return completion
+        # Until it is remembered: so no more than these few are lost, and paid for again, when the process is killed.
+        async with self._free:
+            found = await self._recall(key)
+            if found is not None:
+                self._ledger.add(stage, Usage(replayed=1))
+                return found
+            completion = await self._call(request, key, stage)
+            if may_be_empty or completion.text.strip():
+                await self._remember(key, completion)
+            return completion
 
     async def _call(self, request: JSON, key: str, stage: str) -> Completion:
         async with self._ledger.room(stage, _estimates(request), self._price):
