@@ -29,7 +29,7 @@ from tfgrpo.tasks import gather
 from tfgrpo.traffic import turns_of
 from tfgrpo.trajectories import conversation, opening
 from tfgrpo.types import EMPTY_VERSION, Exchange, Library, Message, Rollout, Task
-from tfgrpo.usage import Ledger, Usage, cost
+from tfgrpo.usage import Ledger, Tokens, Usage, cost
 
 UNSEEN: Final = "it answered, but "
 """How the error begins of a rollout that says nothing about the library that was pinned."""
@@ -165,7 +165,7 @@ class AgentRunner:
         prompt = sum(one.prompt_tokens or 0 for one in found)
         completion = sum(one.completion_tokens or 0 for one in found)
         known = all(one.prompt_tokens is not None and one.completion_tokens is not None for one in found)
-        usd = cost(self._price, prompt, completion) if known else None
+        usd = cost(self._price, Tokens(prompt, completion)) if known else None
         self._ledger.add(stage, Usage(len(found), 0, prompt, completion, usd))
         turns = turns_of(found, bodies)
         said, asked = conversation(turns), opening(turns)

@@ -34,7 +34,7 @@ def counting(asked: Counter[str], seen: Callable[[int], None] = lambda _: None) 
 
 
 def training(home: Path, *more: str) -> tuple[str, ...]:
-    return ("train", "--set", "s", "--from", "dataset", "--data", tasks(home, 4), "--grader", "exact", *more)
+    return ("train", "--set", "s", "--from", "dataset", "--data", tasks(home, 6), "--grader", "exact", *more)
 
 
 def whole_home(home: Path) -> Path:
@@ -54,7 +54,7 @@ async def test_a_larger_budget_goes_on_where_a_smaller_one_ended(tmp_path: Path)
     whole, calls = await undisturbed(whole_home(tmp_path))
     asked: Counter[str] = Counter()
     async with serving(counting(asked)) as endpoint:
-        for budget in (100, 700):
+        for budget in (calls * 3, calls * 7):  # of the 15 tokens that a call takes
             code, _, err = await run(tmp_path, *training(tmp_path, "--max-tokens", str(budget)), endpoint=endpoint)
             assert (code, "--max-tokens" in err) == (3, True)
         made = await result(tmp_path, *training(tmp_path, "--max-tokens", "1000000"), endpoint=endpoint)

@@ -23,6 +23,7 @@ def parser() -> Parser:
     top = Parser(prog="tfgrpo", description="Train, evaluate and manage experience sets.")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _train(_command(commands, "train", "learn a new version of a set from labelled traffic or a data set"))
+    _train(_command(commands, "estimate", "say what train with the same arguments would cost; call no model"))
     _evaluate(_command(commands, "evaluate", "compare two versions of a set on held-out tasks"))
     groups = _command(commands, "groups", "say how many groups contrast, why the others do not and what to do")
     groups.add_argument("--set", type=_set_name, metavar="S", help="traffic of this set only")
