@@ -23,25 +23,28 @@ PER_MESSAGE = 4
 
 @dataclass(frozen=True, slots=True)
 class Assumed:
-    """What a rehearsal takes for granted: tokens of answers, the share of groups that contrast, edits of a step."""
+    """What a rehearsal takes for granted: tokens of answers, the share of groups that contrast, edits of a step, and
+    the share of the words allowed that a lesson has.
+    """
 
     rollout: int
     summary: int
     analysis: int
     contrasting: float
     edits: int
+    words: float
 
 
-LOW = Assumed(rollout=100, summary=100, analysis=50, contrasting=0.2, edits=1)
-HIGH = Assumed(rollout=800, summary=500, analysis=400, contrasting=1.0, edits=10)
+LOW = Assumed(rollout=100, summary=100, analysis=50, contrasting=0.2, edits=1, words=0.5)
+HIGH = Assumed(rollout=800, summary=500, analysis=400, contrasting=1.0, edits=10, words=1.0)
 
 
 class Rehearsed:
-    """An `Endpoint` that answers as `assumed` says, with lessons of `words` words."""
+    """An `Endpoint` that answers as `assumed` says, with lessons of at most `words` words."""
 
     def __init__(self, assumed: Assumed, *, words: int) -> None:
         self._assumed = assumed
-        self._words = words
+        self._words = max(1, round(words * assumed.words))
 
     async def ask(self, request: JSON) -> JSON:
         """Return an answer of the assumed length, with the tokens that both take."""

@@ -10,6 +10,7 @@ from argparse import Namespace
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from tfgrpo.commands.gate import FEWEST
 from tfgrpo.commands.job import Job
 from tfgrpo.commands.learning import limits, optimizer
 from tfgrpo.commands.material import Material, gathered
@@ -103,7 +104,7 @@ async def _practised(job: Job, trainer: Trainer, material: Material, ledger: Led
             validation_temperature=training.evaluation_temperature,
         )
         learned = await trainer.practise(splits.train, material.library, practice)
-        if recipe.gate:
+        if recipe.gate and learned.library != material.library and len(splits.held_out) >= FEWEST:
             await _gated(job, runner, material, learned.library)
 
 
@@ -159,7 +160,7 @@ def _told(
     told = [
         "a token is 4 characters",
         f"a summary takes {low.summary} to {high.summary} tokens, a contrast {low.analysis} to {high.analysis}",
-        f"a step makes {low.edits} to {high.edits} edits",
+        f"a step makes {low.edits} to {high.edits} edits, of {low.words:.0%} to {high.words:.0%} of max_words",
         "every answer can be used at once: no repair turn, nothing asked again, nothing known from earlier runs",
     ]
     if material.splits is None:
@@ -170,7 +171,7 @@ def _told(
         f"a rollout's answer takes {low.rollout} to {high.rollout} tokens ({source})",
         f"{low.contrasting:.0%} to {high.contrasting:.0%} of the groups contrast",
         f"{len(splits.train)} tasks x {training.group_size} rollouts x {training.epochs} epochs",
-        f"{len(splits.validation)} tasks to validate, {len(splits.held_out)} held out for the gate",
+        f"{len(splits.validation)} tasks to validate, {len(splits.held_out)} held out (from {FEWEST} on there is a gate)",
     ]
     return [*told, "your agent makes one call a rollout: what it does is not known"] if agent else told
 
