@@ -171,7 +171,7 @@ def _told(
         f"a rollout's answer takes {low.rollout} to {high.rollout} tokens ({source})",
         f"{low.contrasting:.0%} to {high.contrasting:.0%} of the groups contrast",
         f"{len(splits.train)} tasks x {training.group_size} rollouts x {training.epochs} epochs",
-        f"{len(splits.validation)} tasks to validate, {len(splits.held_out)} held out (from {FEWEST} on there is a gate)",
+        f"{len(splits.validation)} tasks to validate, {len(splits.held_out)} held out (a gate needs {FEWEST})",
     ]
     return [*told, "your agent makes one call a rollout: what it does is not known"] if agent else told
 
