@@ -1,7 +1,8 @@
 """A stand-in for a model, to rehearse a run with: answers of an assumed length, at once and for nothing.
 
 The run's own code asks it, so that calls and prompts are those of the real run as far as they do not depend on what a
-model says. It knows the stages of the optimizer's protocol (DESIGN section 10) and judges nothing.
+model says. It knows the stages of the optimizer's protocol (DESIGN section 10); what else asks for a form
+is a judge.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from tfgrpo.graders.judge import Judge
 from tfgrpo.graders.verdict import Grade
 from tfgrpo.types import Rollout, Task
 from tfgrpo.usage import CHARACTERS_PER_TOKEN, estimated_tokens
@@ -71,6 +73,8 @@ class Rehearsed:
             case "Stage: consolidate":
                 proposed = [json.loads(line) for line in user.splitlines() if line.startswith("{")]
                 return json.dumps({"operations": proposed[: self._assumed.edits]})
+        if "response_format" in request:
+            return json.dumps({"critique": _filled(self._assumed.analysis), "score": 1.0})
         # No two samples of a task say the same: where nothing is rewarded, answers are what is contrasted.
         return f"{request.get('seed')} {_filled(self._assumed.rollout)}"
 
@@ -82,15 +86,25 @@ class Rehearsed:
 
 @dataclass(frozen=True, slots=True)
 class Contrasting:
-    """A grader under which the assumed share of tasks contrasts, always the same ones."""
+    """A grader under which the assumed share of tasks contrasts, always the same ones.
+
+    A `judge` is asked all the same, for what it takes; what it says does not count.
+    """
 
     share: float
+    judge: Judge | None = None
+    name: str = "rehearsal"
     needs_reference: bool = False
 
-    def grade(self, task: Task, rollout: Rollout) -> Grade:
+    async def grade(self, task: Task, rollout: Rollout) -> Grade:
         """Return 1 for the first rollout of a task that contrasts, else 0."""
+        if self.judge is not None:
+            await self.judge.grade(task, rollout)
         luck = int.from_bytes(hashlib.sha256(task.key.encode()).digest()[:4]) / 2**32
         return Grade(float(luck < self.share and rollout.trajectory.endswith(".0")))
+
+    async def close(self) -> None:
+        """Nothing is held here."""
 
 
 def _filled(tokens: int) -> str:

@@ -57,7 +57,7 @@ async def test_a_price_that_nobody_knows_is_said_and_not_guessed(home: Path) -> 
     async with serving(reply) as endpoint:
         told = await result(home, "estimate", "--set", "s", endpoint=endpoint)
         code, out, _ = await run(home, "estimate", "--set", "s", endpoint=endpoint)
-    assert (code, told["total"]["usd"], "set training.policy.price" in out) == (0, None, True)
+    assert (code, told["total"]["usd"], "training.optimizer.price" in out) == (0, None, True)
 
 
 async def test_money_is_a_range_by_the_configured_price(home: Path) -> None:
@@ -67,3 +67,14 @@ async def test_money_is_a_range_by_the_configured_price(home: Path) -> None:
     total = told["total"]
     low = (total["prompt_tokens"][0] * 1.0 + total["completion_tokens"][0] * 2.0) / 1e6
     assert abs(total["usd"][0] - low) < 1e-9 < total["usd"][1] - total["usd"][0]
+
+
+async def test_a_judge_is_counted_and_not_asked(tmp_path: Path) -> None:
+    arguments = [*as_estimate(training(tmp_path))]
+    arguments[arguments.index("exact")] = "judge"
+    settings = {"training": {"grader": {"name": "judge", "rubric": "Is it right?"}}}
+    (tmp_path / "judge.json").write_text(json.dumps(settings))
+    async with serving(reply) as endpoint:
+        told = await result(tmp_path, *arguments, "--config", str(tmp_path / "judge.json"), endpoint=endpoint)
+        assert endpoint.requests == []
+    assert told["stages"]["judge"]["calls"] == told["stages"]["rollout"]["calls"]

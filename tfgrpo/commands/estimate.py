@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from argparse import Namespace
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -16,8 +17,9 @@ from tfgrpo.commands.learning import limits, optimizer
 from tfgrpo.commands.material import Material, gathered
 from tfgrpo.commands.output import emit, say
 from tfgrpo.commands.runner import is_agent
-from tfgrpo.commands.session import configuration, mode, named, opened
+from tfgrpo.commands.session import configuration, grader, judge_of, mode, named, opened
 from tfgrpo.configuration import Configuration, Model
+from tfgrpo.graders.judge import Judge
 from tfgrpo.llm import Llm
 from tfgrpo.rehearsal import HIGH, LOW, Assumed, Contrasting, Rehearsed
 from tfgrpo.rollouts import ChatRunner, Prior, Sampling
@@ -27,6 +29,9 @@ from tfgrpo.types import Library
 from tfgrpo.usage import Ledger, Usage, money, price_of
 
 JSON: TypeAlias = dict[str, Any]
+Ledgers: TypeAlias = Mapping[str, Ledger]
+
+PRICE = "set it where the model is: training.policy.price, training.optimizer.price or training.grader.model.price"
 
 RECENT = 200
 """Recorded answers whose lengths say how long rollouts are."""
@@ -51,23 +56,26 @@ def run(arguments: Namespace) -> int:
         job = Job("estimate", store, arguments, settings, Ledger())
         low, high, measured = _assumptions(store, arguments.set)
         found = [asyncio.run(_rehearsed(job, material, assumed)) for assumed in (low, high)]
-    policy = model if material.splits is None else named(settings.training.policy, model, "training.policy")
-    told = _as_json(found, policy, model)
+    models = {"optimizer": model}
+    if material.splits is not None:
+        models["policy"] = named(settings.training.policy, model, "training.policy")
+        models["judge"] = judge_of(settings)
+    told = _as_json(found, models)
     told["assumptions"] = _told(material, settings, (low, high), measured=measured, agent=_agent(arguments, settings))
     if arguments.json:
         emit(told)
     else:
-        say(_explained(told, [one for one in (policy, model) if price_of(one) is None]))
+        say(_explained(told, models))
     return 0
 
 
-async def _rehearsed(job: Job, material: Material, assumed: Assumed) -> tuple[Ledger, Ledger]:
-    """Return what the policy and the optimizer would take."""
+async def _rehearsed(job: Job, material: Material, assumed: Assumed) -> Ledgers:
+    """Return what each role of a model would take."""
     training, recipe = job.settings.training, job.recipe
-    ledgers = Ledger(), Ledger()
+    ledgers = {role: Ledger() for role in ("policy", "judge", "optimizer")}
     model = named(training.optimizer, training.policy, "training.optimizer")
     stand_in = Rehearsed(assumed, words=training.max_words)
-    async with Llm(model, ledger=ledgers[1], endpoint=stand_in, concurrency=training.concurrency) as llm:
+    async with Llm(model, ledger=ledgers["optimizer"], endpoint=stand_in, concurrency=training.concurrency) as llm:
         trainer = Trainer(
             optimizer=optimizer(llm, training, recipe, job.arguments.seed),
             limits=limits(training, recipe),
@@ -80,17 +88,22 @@ async def _rehearsed(job: Job, material: Material, assumed: Assumed) -> tuple[Le
         if material.splits is None:
             await trainer.learn(material.groups, material.library)
         else:
-            await _practised(job, trainer, material, ledgers[0], assumed)
+            await _practised(job, trainer, material, ledgers, assumed)
     return ledgers
 
 
-async def _practised(job: Job, trainer: Trainer, material: Material, ledger: Ledger, assumed: Assumed) -> None:
+async def _practised(job: Job, trainer: Trainer, material: Material, ledgers: Ledgers, assumed: Assumed) -> None:
     training, recipe, splits = job.settings.training, job.recipe, material.splits
     assert splits is not None
     model = named(training.policy, training.optimizer, "training.policy")
     stand_in = Rehearsed(assumed, words=training.max_words)
-    async with Llm(model, ledger=ledger, endpoint=stand_in, concurrency=training.concurrency) as llm:
-        runner = ChatRunner(llm, Contrasting(assumed.contrasting), trainer.listener.advance)
+    chosen, most = grader(job.arguments, job.settings), training.concurrency
+    async with (
+        Llm(model, ledger=ledgers["policy"], endpoint=stand_in, concurrency=most) as llm,
+        Llm(judge_of(job.settings), ledger=ledgers["judge"], endpoint=stand_in, concurrency=most) as judging,
+    ):
+        judge = replace(chosen, llm=judging) if isinstance(chosen, Judge) else None
+        runner = ChatRunner(llm, Contrasting(assumed.contrasting, judge), trainer.listener.advance)
         practice = Practice(
             runner=runner,
             set_name=job.arguments.set,
@@ -128,19 +141,19 @@ def _assumptions(store: Store, set_name: str) -> tuple[Assumed, Assumed, bool]:
     return replace(LOW, rollout=lengths[tenth]), replace(HIGH, rollout=lengths[-1 - tenth]), True
 
 
-def _as_json(found: list[tuple[Ledger, Ledger]], policy: Model, optimizer: Model) -> JSON:
+def _as_json(found: Sequence[Ledgers], models: Mapping[str, Model]) -> JSON:
     stages: JSON = {}
     totals = [Usage(), Usage()]
-    for place, model in enumerate((policy, optimizer)):
-        low, high = (ledgers[place] for ledgers in found)
-        for stage in {**low.stages(), **high.stages()}:
-            both = [one.stages().get(stage, Usage()) for one in (low, high)]
-            stages[stage] = {"model": model.model, **_range(both)}
+    for role in ("policy", "judge", "optimizer"):
+        low, high = (ledgers[role].stages() for ledgers in found)
+        for stage in {**low, **high}:
+            both = [low.get(stage, Usage()), high.get(stage, Usage())]
+            stages[stage] = {"role": role, "model": models[role].model, **_range(both)}
             totals = [total + one for total, one in zip(totals, both, strict=True)]
     return {"stages": stages, "total": _range(totals)}
 
 
-def _range(both: list[Usage]) -> JSON:
+def _range(both: Sequence[Usage]) -> JSON:
     """Return two usages as low and high; which assumption takes less of something is for the numbers to say."""
     usd = [one.usd for one in both if one.usd is not None]
     return {
@@ -180,15 +193,15 @@ def _agent(arguments: Namespace, settings: Configuration) -> bool:
     return is_agent(arguments, settings.training)
 
 
-def _explained(told: JSON, unpriced: list[Model]) -> str:
+def _explained(told: JSON, models: Mapping[str, Model]) -> str:
     rows = [*told["stages"].items(), ("total", told["total"])]
     lines = [f"{'stage':<12}{'calls':>15}{'tokens in':>23}{'tokens out':>21}{'money':>23}"]
     for name, row in rows:
         usd = "unknown" if row["usd"] is None else _between([money(one) for one in row["usd"]])
         counts = [_between([f"{one:,}" for one in row[key]]) for key in ("calls", "prompt_tokens", "completion_tokens")]
         lines.append(f"{name:<12}{counts[0]:>15}{counts[1]:>23}{counts[2]:>21}{usd:>23}")
-    for name in dict.fromkeys(one.model for one in unpriced):
-        lines += [f"the price of {name} is unknown: set training.policy.price, or training.optimizer.price"]
+    used = {models[row["role"]].model: models[row["role"]] for row in told["stages"].values()}
+    lines += [f"the price of {name} is unknown: {PRICE}" for name, model in used.items() if price_of(model) is None]
     return "\n".join([*lines, "assumed:", *(f"- {one}" for one in told["assumptions"])])
 
 

@@ -76,10 +76,7 @@ async def judging(grader: Grader, settings: Configuration, ledger: Ledger, memo:
     """
     async with AsyncExitStack() as stack:
         if isinstance(grader, Judge):
-            training = settings.training
-            own = training.grader.model if training.grader is not None else None
-            model = own or named(training.optimizer, training.policy, "training.optimizer")
-            llm = Llm(model, ledger=ledger, memo=memo, concurrency=training.concurrency)
+            llm = Llm(judge_of(settings), ledger=ledger, memo=memo, concurrency=settings.training.concurrency)
             grader = replace(grader, llm=await stack.enter_async_context(llm))
         counting = Counting(grader)
         stack.push_async_callback(counting.close)
@@ -87,6 +84,13 @@ async def judging(grader: Grader, settings: Configuration, ledger: Ledger, memo:
         counting.check()
         if said := counting.report():
             note(said)
+
+
+def judge_of(settings: Configuration) -> Model:
+    """Return the model that judges: the grader's own, else the optimizer's."""
+    training = settings.training
+    own = training.grader.model if training.grader is not None else None
+    return own or named(training.optimizer, training.policy, "training.optimizer")
 
 
 def metrics(settings: Configuration) -> Metrics:
