@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tfgrpo.commands.output import note
-from tfgrpo.configuration import Configuration, GraderSettings, Model, Section, load
+from tfgrpo.configuration import Configuration, GraderSettings, Model, Section, Training, load
 from tfgrpo.errors import UsageError
 from tfgrpo.graders import Grader, configured
 from tfgrpo.graders.counting import Counting
@@ -68,7 +68,7 @@ def spelt(arguments: Namespace, settings: Configuration) -> str:
 
 
 @asynccontextmanager
-async def judging(grader: Grader, settings: Configuration, ledger: Ledger, memo: Memo) -> AsyncIterator[Grader]:
+async def judging(grader: Grader, training: Training, ledger: Ledger, memo: Memo | None) -> AsyncIterator[Grader]:
     """Yield the grader as a run uses it: with a model where it is a judge, and its failures counted.
 
     Raises:
@@ -76,7 +76,6 @@ async def judging(grader: Grader, settings: Configuration, ledger: Ledger, memo:
     """
     async with AsyncExitStack() as stack:
         if isinstance(grader, Judge):
-            training = settings.training
             own = training.grader.model if training.grader is not None else None
             model = own or named(training.optimizer, training.policy, "training.optimizer")
             llm = Llm(model, ledger=ledger, memo=memo, concurrency=training.concurrency)
