@@ -21,6 +21,7 @@ from tfgrpo import blocking, datasets, evaluation, inheritance
 from tfgrpo.commands.learning import limits
 from tfgrpo.commands.learning import optimizer as optimizer_of
 from tfgrpo.commands.progress import Progress
+from tfgrpo.commands.session import judging
 from tfgrpo.configuration import Model, Training, explain
 from tfgrpo.errors import UsageError
 from tfgrpo.graders import Grader, by_name
@@ -95,7 +96,8 @@ def train(
     a run that was interrupted goes on without paying twice.
 
     Raises:
-        UsageError: a task, setting or reward does not fit.
+        UsageError: a task or setting does not fit.
+        GraderError: the grader could judge none of the rollouts.
         ModelError: a model cannot be reached, or gives nothing usable.
         BudgetExceeded: `max_usd` or `max_tokens` is used up.
     """
@@ -106,20 +108,23 @@ def train(
 
     async def work() -> Learned:
         with _memo(training) as memo, _listener(ledger, shown=progress) as listener:
-            async with _llm(training.policy, training, ledger, memo) as policy_llm:  # noqa: SIM117 - two models
-                async with _llm(training.optimizer, training, ledger, memo) as optimizer_llm:
-                    trainer = _trainer(training, optimizer_llm, listener, seed)
-                    practice = Practice(
-                        runner=ChatRunner(policy_llm, judge, listener.advance),
-                        set_name=NAME,
-                        version=1,
-                        group_size=training.group_size,
-                        epochs=training.epochs,
-                        temperature=training.temperature,
-                        seed=seed,
-                        trial=training.harm_confidence if RECIPES[training.recipe].trial else None,
-                    )
-                    return await trainer.practise(chosen, library or Library(), practice)
+            async with (
+                _llm(training.policy, training, ledger, memo) as policy_llm,
+                _llm(training.optimizer, training, ledger, memo) as optimizer_llm,
+                judging(judge, training, ledger, memo) as judged,
+            ):
+                trainer = _trainer(training, optimizer_llm, listener, seed)
+                practice = Practice(
+                    runner=ChatRunner(policy_llm, judged, listener.advance),
+                    set_name=NAME,
+                    version=1,
+                    group_size=training.group_size,
+                    epochs=training.epochs,
+                    temperature=training.temperature,
+                    seed=seed,
+                    trial=training.harm_confidence if RECIPES[training.recipe].trial else None,
+                )
+                return await trainer.practise(chosen, library or Library(), practice)
 
     return Trained(blocking.run(work), ledger.total(), str(training.policy.model))
 
@@ -149,10 +154,13 @@ def evaluate(
 
     async def work() -> evaluation.Evaluation:
         with _memo(training) as memo, _listener(ledger, shown=progress) as listener:
-            async with _llm(training.policy, training, ledger, memo) as llm:
+            async with (
+                _llm(training.policy, training, ledger, memo) as llm,
+                judging(judge, training, ledger, memo) as judged,
+            ):
                 listener.begin(_STAGE, 2 * len(chosen) * k)
                 return await evaluation.evaluate(
-                    ChatRunner(llm, judge, listener.advance),
+                    ChatRunner(llm, judged, listener.advance),
                     chosen,
                     tested=Prior(NAME, 1, library),
                     against=Prior(NAME, 2, against or Library()),

@@ -59,7 +59,7 @@ def run(arguments: Namespace) -> int:
     models = {"optimizer": model}
     if material.splits is not None:
         models["policy"] = named(settings.training.policy, model, "training.policy")
-        models["judge"] = judge_of(settings)
+        models["judge"] = judge_of(settings.training)
     told = _as_json(found, models)
     told["assumptions"] = _told(material, settings, (low, high), measured=measured, agent=_agent(arguments, settings))
     if arguments.json:
@@ -100,7 +100,7 @@ async def _practised(job: Job, trainer: Trainer, material: Material, ledgers: Le
     chosen, most = grader(job.arguments, job.settings), training.concurrency
     async with (
         Llm(model, ledger=ledgers["policy"], endpoint=stand_in, concurrency=most) as llm,
-        Llm(judge_of(job.settings), ledger=ledgers["judge"], endpoint=stand_in, concurrency=most) as judging,
+        Llm(judge_of(job.settings.training), ledger=ledgers["judge"], endpoint=stand_in, concurrency=most) as judging,
     ):
         judge = replace(chosen, llm=judging) if isinstance(chosen, Judge) else None
         runner = ChatRunner(llm, Contrasting(assumed.contrasting, judge), trainer.listener.advance)

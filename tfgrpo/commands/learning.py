@@ -85,7 +85,7 @@ async def _practised(job: Job, trainer: Trainer, material: Material, splits: Spl
     advance, ledger = trainer.listener.advance, job.ledger
     async with (
         Llm(model, ledger=ledger, memo=memo, concurrency=training.concurrency) as policy,
-        judging(chosen, job.settings, ledger, memo) as judge,
+        judging(chosen, training, ledger, memo) as judge,
         running(
             job.arguments, job.settings, job.store, policy=policy, judge=judge, ledger=ledger, advance=advance
         ) as runner,

@@ -110,7 +110,7 @@ async def _asked(proof: Proof, rollouts: int, work: Callable[[Runner], Awaitable
     ):
         async with (
             Llm(model, ledger=proof.ledger, memo=memo, concurrency=training.concurrency) as llm,
-            judging(proof.grader, proof.settings, proof.ledger, memo) as judge,
+            judging(proof.grader, training, proof.ledger, memo) as judge,
             running(
                 proof.arguments,
                 proof.settings,

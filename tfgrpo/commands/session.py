@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tfgrpo.commands.output import note
-from tfgrpo.configuration import Configuration, GraderSettings, Model, Section, load
+from tfgrpo.configuration import Configuration, GraderSettings, Model, Section, Training, load
 from tfgrpo.errors import UsageError
 from tfgrpo.graders import Grader, configured
 from tfgrpo.graders.counting import Counting
@@ -68,7 +68,7 @@ def spelt(arguments: Namespace, settings: Configuration) -> str:
 
 
 @asynccontextmanager
-async def judging(grader: Grader, settings: Configuration, ledger: Ledger, memo: Memo) -> AsyncIterator[Grader]:
+async def judging(grader: Grader, training: Training, ledger: Ledger, memo: Memo | None) -> AsyncIterator[Grader]:
     """Yield the grader as a run uses it: with a model where it is a judge, and its failures counted.
 
     Raises:
@@ -76,7 +76,7 @@ async def judging(grader: Grader, settings: Configuration, ledger: Ledger, memo:
     """
     async with AsyncExitStack() as stack:
         if isinstance(grader, Judge):
-            llm = Llm(judge_of(settings), ledger=ledger, memo=memo, concurrency=settings.training.concurrency)
+            llm = Llm(judge_of(training), ledger=ledger, memo=memo, concurrency=training.concurrency)
             grader = replace(grader, llm=await stack.enter_async_context(llm))
         counting = Counting(grader)
         stack.push_async_callback(counting.close)
@@ -86,9 +86,8 @@ async def judging(grader: Grader, settings: Configuration, ledger: Ledger, memo:
             note(said)
 
 
-def judge_of(settings: Configuration) -> Model:
+def judge_of(training: Training) -> Model:
     """Return the model that judges: the grader's own, else the optimizer's."""
-    training = settings.training
     own = training.grader.model if training.grader is not None else None
     return own or named(training.optimizer, training.policy, "training.optimizer")
 
