@@ -28,6 +28,7 @@ from tfgrpo.steps import EpochEnd, Learned, Listener, Step
 from tfgrpo.trajectories import contrasts
 from tfgrpo.trial import without
 from tfgrpo.types import Group, Library, Refusal, Task
+from tfgrpo.votes import Votes, count
 
 __all__ = ["EpochEnd", "Learned", "Listener", "Practice", "Step", "Trainer", "tells"]
 
@@ -37,7 +38,8 @@ class Trainer:
     """The algorithm with its collaborators.
 
     `given` holds the libraries that logged rollouts ran with, by version of the set. With `memory` the optimizer is
-    shown what was refused: in the step before, and for harm in any. Groups are taken in the order of their keys and
+    shown what was refused: in the step before, and for harm in any. With `voting` the lessons of
+    fresh rollouts are held against the library once more after each edit, to count what they say of its entries. Groups are taken in the order of their keys and
     results put together in the order of groups, so that a run depends on what it is given and on the models' answers
     only, never on which call ended first.
     """
@@ -49,6 +51,7 @@ class Trainer:
     given: dict[int, Library] = field(default_factory=dict)
     memory: bool = True
     mode: Mode = "reward and reference"
+    voting: bool = False
 
     async def learn(self, groups: Sequence[Group], library: Library) -> Learned:
         """Learn from groups as they were logged: one pass, each group is used once."""
@@ -68,14 +71,15 @@ class Trainer:
         for epoch in range(practice.epochs):
             for at in range(0, len(tasks), self.batch_size):
                 batch = await course.rolled_out(tasks[at : at + self.batch_size], library, epoch)
-                ends = [without(end, batch.harmful) for end in ends]
+                ends = [without(end, batch.undone) for end in ends]
                 step = await self._step(batch, library, steps)
+                course.counted(step.votes)
                 steps.append(replace(step, epoch=epoch))
                 library = step.after
             ends.append(library)
         if course.on_trial(library):
-            batch = await course.rolled_out(tasks, library, practice.epochs, closing=True)
-            ends = [without(end, batch.harmful) for end in ends]
+            batch = await course.closed(tasks, library)
+            ends = [without(end, batch.undone) for end in ends]
             steps.append(replace(_told(batch, library), stage="check", epoch=practice.epochs))
         best, epochs = await course.chosen([libraries.fit(end, self.limits).library for end in ends])
         return Learned(best, tuple(steps), epochs)
@@ -98,6 +102,11 @@ class Trainer:
         self.listener.begin("consolidate", 1)
         consolidation = await consolidate(self.optimizer, library, proposals, self.limits, rejected=harmful)
         self.listener.advance("consolidate")
+        after = consolidation.edit.library
+        votes: dict[str, Votes] = {}
+        if self.voting and after.experiences:
+            self.listener.begin("confirm", len(lessons))
+            votes = count(await critic.ballots(lessons, after), after)
         faults = [f"group {c.group.key}: {fault}" for c in critiques for fault in c.faults]
         return replace(
             step,
@@ -107,14 +116,16 @@ class Trainer:
             applied=consolidation.edit.applied,
             refused=consolidation.edit.refused,
             faults=(*faults, *consolidation.faults),
-            after=consolidation.edit.library,
+            votes=votes,
+            after=after,
         )
 
     def _remembered(self, steps: Sequence[Step]) -> tuple[list[Refusal], list[Refusal]]:
         """Return what the optimizer is told not to try again: all that did harm, and what did not fit just before."""
         if not self.memory:
             return [], []
-        harmful = [refusal for step in steps for refusal in step.taken_back]
+        found = [finding for step in steps for finding in step.findings if finding.harms]
+        harmful = [Refusal(finding.change.operation, str(finding)) for finding in found]
         return harmful, [refusal for step in steps[-2:-1] for refusal in step.refused]
 
 

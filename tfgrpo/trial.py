@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from statistics import NormalDist, fmean
 from typing import Final
@@ -20,6 +20,7 @@ from typing import Final
 from msgspec import structs
 
 from tfgrpo import additive
+from tfgrpo.votes import Votes
 from tfgrpo.types import Experience, Library, Operation
 
 FEWEST: Final = 8
@@ -30,6 +31,11 @@ LOOK: Final = 40
 RIDGE: Final = 0.5
 TINY: Final = 1e-9
 """A spread of earlier rewards below this is none."""
+
+HARM: Final = -1.0
+"""The score of an entry below which it is taken for harmful."""
+ENOUGH_VOTES: Final = 3
+"""Lessons that must speak of an entry, however few groups there were."""
 
 _HALF: Final = {True: 0.5, False: -0.5, None: 0.0}
 _NORMAL: Final = NormalDist()
@@ -46,6 +52,10 @@ class Change:
     @property
     def key(self) -> tuple[str, str | None]:
         """The change as rollouts know it: another wording is another change."""
+        if self.before is None and self.after is not None:
+            # An entry made in this run keeps what was seen of it when it is reworded; one that comes to say the
+            # opposite is another entry (`consolidate.replacements`).
+            return self.id, ""
         return self.id, self.after.text if self.after else None
 
     @property
@@ -66,6 +76,29 @@ class Finding:
     upper: float
     tasks_with: int
     tasks_without: int
+    error: float = inf
+    """The standard error of the effect; infinite where there were too few tasks."""
+    votes: Votes | None = None
+    """What later lessons said of an entry that was made in this run, where they are counted."""
+    support: float = 0.0
+    """Share of the groups that must speak of such an entry."""
+
+    @property
+    def score(self) -> float:
+        """Effect and votes together, each in its own standard errors: about N(0, 2) where a lesson means nothing."""
+        return self.effect / self.error + (self.votes.surplus if self.votes else 0.0)
+
+    @property
+    def unsupported(self) -> bool:
+        """Whether an entry was judged, and too few lessons speak of it or all in all nothing speaks for it."""
+        if self.votes is None or not self.tested or self.harms:
+            return False
+        return self.score < 0 or self.votes.cast < max(ENOUGH_VOTES, self.support * self.votes.groups)
+
+    @property
+    def undone(self) -> bool:
+        """Whether the change is taken back."""
+        return self.harms or self.unsupported
 
     @property
     def tested(self) -> bool:
@@ -75,9 +108,13 @@ class Finding:
     @property
     def harms(self) -> bool:
         """Whether harm is shown."""
+        if self.votes is not None:
+            return self.tested and self.error < inf and self.score < HARM
         return self.upper < 0
 
     def __str__(self) -> str:
+        if self.votes is not None:
+            return f"{self.votes}; tasks earned {self.effect:+.3f} with it ({self.tasks_with} with, {self.tasks_without} without)"
         return (
             f"tasks earned {-self.effect:.3f} less with it than without (at least {-self.upper:.3f}; "
             f"{self.tasks_with} tasks with, {self.tasks_without} without)"
@@ -96,13 +133,16 @@ class Seen:
 class Trial:
     """The changes on trial, from `trusted` to the current library, with what was seen of them so far.
 
-    `enough` is how many tasks make a change trusted, `confidence` how sure harm must be.
+    `enough` is how many tasks make a change trusted, `confidence` how sure harm must be. With `support` an entry made
+    in this run is judged by votes too, and taken back when less than that share of the groups speaks of it.
     """
 
     trusted: Library
     enough: int
     confidence: float
+    support: float | None = None
     seen: tuple[Seen, ...] = ()
+    votes: Mapping[str, Votes] = field(default_factory=dict)
 
     def draw(self, library: Library, tasks: int, seed: int) -> list[frozenset[str]]:
         """Return for each task the ids of the changes that it does without: each change is absent for half."""
@@ -123,6 +163,10 @@ class Trial:
         ]
         return replace(self, seen=(*self.seen, *new))
 
+    def counted(self, votes: Mapping[str, Votes]) -> Trial:
+        """Return the trial with further votes, by id of the entry."""
+        return replace(self, votes={**self.votes, **{id_: self.votes.get(id_, Votes()) + one for id_, one in votes.items()}})
+
     def findings(self, library: Library, *, closing: bool = False) -> list[Finding]:
         """Return what was found of each change on trial, in the order of entries.
 
@@ -136,12 +180,13 @@ class Trial:
         rows = [[_HALF[seen.had.get(key)] for key in keys] for seen in self.seen]
         told = [(row, seen.surplus) for row, seen in zip(rows, self.seen, strict=True) if any(row)]
         if not told:
-            return []
+            return []  # an edit that no rollout was made under says nothing yet
         fitted = additive.fit([row for row, _ in told], [extra for _, extra in told], ridge=RIDGE)
         least = 2 * FEWEST if closing else min(LOOK, self.enough)
-        return [
+        found = [
             self._finding(change, [row[at] for row, _ in told], fitted[at], least) for at, change in enumerate(on_trial)
         ]
+        return found if self.support is None else [self._voted(one, self.support, closing=closing) for one in found]
 
     def settled(self, library: Library, harmful: Sequence[Change], *, ended: bool = False) -> Trial:
         """Return the trial after harm was taken back from `library`, with what was seen enough trusted.
@@ -157,7 +202,19 @@ class Trial:
         present, absent = sum(one > 0 for one in column), sum(one < 0 for one in column)
         upper = effect + _NORMAL.inv_cdf(self.confidence) * error
         judged = present + absent >= least and min(present, absent) >= FEWEST
-        return Finding(change, effect, upper if judged else inf, present, absent)
+        enough = min(present, absent) >= FEWEST
+        return Finding(change, effect, upper if judged else inf, present, absent, error if enough else inf)
+
+    def _voted(self, finding: Finding, support: float, *, closing: bool) -> Finding:
+        """Return a finding with the votes on it, where it is of an entry made in this run.
+
+        When `closing` it is judged by votes alone if it came too late for tasks to say anything.
+        """
+        change = finding.change
+        if change.before is not None or change.after is None:
+            return finding
+        upper = min(finding.upper, 1.0) if closing else finding.upper
+        return replace(finding, upper=upper, votes=self.votes.get(change.id, Votes()), support=support)
 
 
 def changes(before: Library, after: Library) -> list[Change]:

@@ -25,7 +25,7 @@ from tfgrpo.splits import split
 from tfgrpo.trainer import Learned, Practice, Trainer
 from tfgrpo.types import Library, Operation, Task
 
-TASKS: Final = 200
+TASKS: Final = 300
 """Tasks of the data set that every learner is given."""
 TRAINING: Final = Training()
 """Everything that is not named below is the default of the product."""
@@ -35,9 +35,8 @@ PAPER_BATCHES: Final = (25, 50, 100)
 OURS: Final = TRAINING.model_copy(
     update={
         "batch_size": 50,
-        "splits": Splits(held_out=0.25, validation=0.0),
-        "gate": Gate(samples=6),
-        "epochs": 2,
+        "splits": Splits(held_out=0.3, validation=0.0),
+        "gate": Gate(samples=7),
     }
 )
 GUESSES: Final = 20
@@ -136,6 +135,7 @@ async def _learned(
             listener=Quiet(),
             batch_size=training.batch_size,
             memory=switches.memory,
+            voting=switches.voting,
         )
         practice = Practice(
             runner=runner,
@@ -145,6 +145,7 @@ async def _learned(
             epochs=training.epochs,
             temperature=training.temperature,
             trial=training.harm_confidence if switches.trial else None,
+            support=training.support if switches.voting else None,
             validation=validation if switches.selection else (),
             validation_temperature=training.evaluation_temperature,
         )

@@ -51,6 +51,7 @@ async def learn(job: Job, material: Material) -> Result:
                 given=material.given,
                 memory=job.recipe.memory,
                 mode=mode(job.arguments, job.settings),
+                voting=job.recipe.voting,
             )
             if material.splits is None:
                 return Result(await trainer.learn(material.groups, material.library))
@@ -99,6 +100,7 @@ async def _practised(job: Job, trainer: Trainer, material: Material, splits: Spl
             temperature=training.temperature,
             seed=job.arguments.seed,
             trial=training.harm_confidence if recipe.trial else None,
+            support=training.support if recipe.voting and recipe.trial else None,
             validation=splits.validation if recipe.selection else (),
             validation_temperature=training.evaluation_temperature,
         )
