@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup serve test check lint types tour bench soak lock clean
+.PHONY: setup serve test check lint types tour bench compare soak lock clean
 
 setup: $(READY)
 
@@ -48,6 +48,10 @@ tour: setup
 # NGINX=, LITELLM= and PORTKEY= name the programs to compare with; ARGS= takes options: make bench ARGS="--quick --only 1KB".
 bench: setup
 	@$(BIN)/python -m benchmarks.compare $(if $(NGINX),--nginx $(NGINX)) $(if $(LITELLM),--litellm $(LITELLM)) $(if $(PORTKEY),--portkey $(PORTKEY)) $(ARGS)
+
+# SEEDS= seeds of each setting; 100 take an hour or so on two cores.
+compare: setup
+	@$(BIN)/python -m benchmarks.learning --seeds $(or $(SEEDS),100) $(ARGS)
 
 soak: setup
 	@echo "soak: 100,000 requests, 2,000 aborted streams, and a store that takes nothing; a few minutes"

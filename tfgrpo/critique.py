@@ -74,7 +74,11 @@ class Critic:
 
     async def _ballot(self, critique: Critique, library: Library) -> tuple[Operation, ...]:
         try:
-            return (await self.optimizer.operations("propose", _sections(critique, library))).value if critique.lessons else ()
+            return (
+                (await self.optimizer.operations("propose", _sections(critique, library))).value
+                if critique.lessons
+                else ()
+            )
         except RequestRefused:
             return ()
         finally:

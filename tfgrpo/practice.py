@@ -25,7 +25,8 @@ class Practice:
 
     `trial` is how sure harm must be for a change to be taken back, one-sided; None: no change is on trial. With
     `support`, the share of groups that must speak of an entry, entries are on trial for the whole run and judged by
-    what later lessons say of them too. On `validation` tasks the best epoch-end library is chosen; without any it is the last one.
+    what later lessons say of them too. On `validation` tasks the best epoch-end library is chosen; without any it is
+    the last one.
     """
 
     runner: Runner

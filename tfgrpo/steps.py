@@ -27,7 +27,8 @@ class Step:
 
     `reward` is the mean of the judged rollouts, `tokens` what the rollouts took. `findings` are those of the changes
     on trial when the batch was rolled out, `taken_back` are those undone, with the numbers; both come before the step's
-    own edit. `votes` are what its lessons say of the entries after it. The closing step, of stage `check`, teaches nothing: it ends the trial of the last edit.
+    own edit. `votes` are what its lessons say of the entries after it. The closing step, of stage `check`, teaches
+    nothing: it ends the trials.
     """
 
     groups: int

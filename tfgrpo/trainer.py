@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from tfgrpo import library as libraries
 from tfgrpo.consolidate import consolidate
-from tfgrpo.critique import Critic, chosen
+from tfgrpo.critique import Critic, Critique, chosen
 from tfgrpo.library import Limits
 from tfgrpo.modes import Mode, differs, shown
 from tfgrpo.optimizer import Optimizer
@@ -38,10 +38,10 @@ class Trainer:
     """The algorithm with its collaborators.
 
     `given` holds the libraries that logged rollouts ran with, by version of the set. With `memory` the optimizer is
-    shown what was refused: in the step before, and for harm in any. With `voting` the lessons of
-    fresh rollouts are held against the library once more after each edit, to count what they say of its entries. Groups are taken in the order of their keys and
-    results put together in the order of groups, so that a run depends on what it is given and on the models' answers
-    only, never on which call ended first.
+    shown what was refused: in the step before, and for harm in any. With `voting` lessons of fresh rollouts are held
+    against the library once more after each edit, to count what they say of its entries. Groups are taken in the order
+    of their keys and results put together in the order of groups, so that a run depends on what it is given and on the
+    models' answers only, never on which call ended first.
     """
 
     optimizer: Optimizer
@@ -72,7 +72,7 @@ class Trainer:
             for at in range(0, len(tasks), self.batch_size):
                 batch = await course.rolled_out(tasks[at : at + self.batch_size], library, epoch)
                 ends = [without(end, batch.undone) for end in ends]
-                step = await self._step(batch, library, steps)
+                step = await self._step(batch, library, steps, closing=self.voting and 0 < epoch == practice.epochs - 1)
                 course.counted(step.votes)
                 steps.append(replace(step, epoch=epoch))
                 library = step.after
@@ -84,10 +84,10 @@ class Trainer:
         best, epochs = await course.chosen([libraries.fit(end, self.limits).library for end in ends])
         return Learned(best, tuple(steps), epochs)
 
-    async def _step(self, batch: Batch, before: Library, earlier: Sequence[Step]) -> Step:
+    async def _step(self, batch: Batch, before: Library, earlier: Sequence[Step], *, closing: bool = False) -> Step:
         step, library = _told(batch, before), batch.library
         telling = [group for group in batch.groups if tells(group, self.mode)]
-        if not telling:
+        if not telling or (closing and not library.experiences):
             return step
         critic = Critic(self.optimizer, self.given, self.listener.advance, batch.under)
         seen = [shown(group, self.mode) for group in telling]
@@ -95,6 +95,9 @@ class Trainer:
         summaries = await critic.summaries(seen)
         self.listener.begin("contrast", len(telling))
         lessons = await critic.lessons(summaries, library)
+        if closing:
+            votes = await self._votes(critic, lessons, library)
+            return replace(step, telling=tuple(telling), lessons=_number(lessons), votes=votes)
         self.listener.begin("propose", len(telling))
         harmful, unfit = self._remembered([*earlier, step])
         critiques = await critic.proposals(lessons, library, [*harmful, *unfit])
@@ -103,15 +106,12 @@ class Trainer:
         consolidation = await consolidate(self.optimizer, library, proposals, self.limits, rejected=harmful)
         self.listener.advance("consolidate")
         after = consolidation.edit.library
-        votes: dict[str, Votes] = {}
-        if self.voting and after.experiences:
-            self.listener.begin("confirm", len(lessons))
-            votes = count(await critic.ballots(lessons, after), after)
+        votes = await self._votes(critic, lessons, after) if self.voting and batch.under else {}
         faults = [f"group {c.group.key}: {fault}" for c in critiques for fault in c.faults]
         return replace(
             step,
             telling=tuple(telling),
-            lessons=sum(len(critique.lessons) for critique in critiques),
+            lessons=_number(critiques),
             proposals=len(proposals),
             applied=consolidation.edit.applied,
             refused=consolidation.edit.refused,
@@ -120,6 +120,10 @@ class Trainer:
             after=after,
         )
 
+    async def _votes(self, critic: Critic, lessons: Sequence[Critique], library: Library) -> dict[str, Votes]:
+        self.listener.begin("confirm", len(lessons))
+        return count(await critic.ballots(lessons, library), library)
+
     def _remembered(self, steps: Sequence[Step]) -> tuple[list[Refusal], list[Refusal]]:
         """Return what the optimizer is told not to try again: all that did harm, and what did not fit just before."""
         if not self.memory:
@@ -127,6 +131,10 @@ class Trainer:
         found = [finding for step in steps for finding in step.findings if finding.harms]
         harmful = [Refusal(finding.change.operation, str(finding)) for finding in found]
         return harmful, [refusal for step in steps[-2:-1] for refusal in step.refused]
+
+
+def _number(critiques: Sequence[Critique]) -> int:
+    return sum(len(critique.lessons) for critique in critiques)
 
 
 def _told(batch: Batch, before: Library) -> Step:

@@ -20,8 +20,8 @@ from typing import Final
 from msgspec import structs
 
 from tfgrpo import additive
-from tfgrpo.votes import Votes
 from tfgrpo.types import Experience, Library, Operation
+from tfgrpo.votes import Votes
 
 FEWEST: Final = 8
 """Tasks on each side below which nothing is said: the noise cannot be told from so few."""
@@ -34,6 +34,8 @@ TINY: Final = 1e-9
 
 HARM: Final = -1.0
 """The score of an entry below which it is taken for harmful."""
+TELLING: Final = 120
+"""Tasks after which an entry that nothing speaks for is taken back though no harm is shown."""
 ENOUGH_VOTES: Final = 3
 """Lessons that must speak of an entry, however few groups there were."""
 
@@ -52,11 +54,12 @@ class Change:
     @property
     def key(self) -> tuple[str, str | None]:
         """The change as rollouts know it: another wording is another change."""
-        if self.before is None and self.after is not None:
-            # An entry made in this run keeps what was seen of it when it is reworded; one that comes to say the
-            # opposite is another entry (`consolidate.replacements`).
-            return self.id, ""
         return self.id, self.after.text if self.after else None
+
+    @property
+    def made(self) -> bool:
+        """Whether the entry was made by it."""
+        return self.before is None and self.after is not None
 
     @property
     def operation(self) -> Operation:
@@ -93,7 +96,9 @@ class Finding:
         """Whether an entry was judged, and too few lessons speak of it or all in all nothing speaks for it."""
         if self.votes is None or not self.tested or self.harms:
             return False
-        return self.score < 0 or self.votes.cast < max(ENOUGH_VOTES, self.support * self.votes.groups)
+        told = self.error == inf or self.tasks_with + self.tasks_without >= TELLING
+        few = self.votes.cast < max(ENOUGH_VOTES, self.support * self.votes.groups)
+        return few or (told and self.score < 0)
 
     @property
     def undone(self) -> bool:
@@ -114,7 +119,8 @@ class Finding:
 
     def __str__(self) -> str:
         if self.votes is not None:
-            return f"{self.votes}; tasks earned {self.effect:+.3f} with it ({self.tasks_with} with, {self.tasks_without} without)"
+            earned = f"tasks earned {self.effect:+.3f} with it ({self.tasks_with} with, {self.tasks_without} without)"
+            return f"{self.votes}; {earned}"
         return (
             f"tasks earned {-self.effect:.3f} less with it than without (at least {-self.upper:.3f}; "
             f"{self.tasks_with} tasks with, {self.tasks_without} without)"
@@ -158,14 +164,16 @@ class Trial:
         """Return the trial with what tasks earned, each under the library without its `absent` changes."""
         on_trial = changes(self.trusted, library)
         new = [
-            Seen({change.key: change.id not in ids for change in on_trial}, extra)
+            Seen({self._key(change): change.id not in ids for change in on_trial}, extra)
             for ids, extra in zip(absent, surplus, strict=True)
         ]
         return replace(self, seen=(*self.seen, *new))
 
     def counted(self, votes: Mapping[str, Votes]) -> Trial:
         """Return the trial with further votes, by id of the entry."""
-        return replace(self, votes={**self.votes, **{id_: self.votes.get(id_, Votes()) + one for id_, one in votes.items()}})
+        return replace(
+            self, votes={**self.votes, **{id_: self.votes.get(id_, Votes()) + one for id_, one in votes.items()}}
+        )
 
     def findings(self, library: Library, *, closing: bool = False) -> list[Finding]:
         """Return what was found of each change on trial, in the order of entries.
@@ -176,7 +184,7 @@ class Trial:
         on_trial = changes(self.trusted, library)
         if not on_trial:
             return []
-        keys = [change.key for change in on_trial]
+        keys = [self._key(change) for change in on_trial]
         rows = [[_HALF[seen.had.get(key)] for key in keys] for seen in self.seen]
         told = [(row, seen.surplus) for row, seen in zip(rows, self.seen, strict=True) if any(row)]
         if not told:
@@ -194,8 +202,18 @@ class Trial:
         With `ended` everything that remains is trusted.
         """
         left = changes(self.trusted, without(library, harmful))
-        open_ = [] if ended else [one for one in left if sum(one.key in seen.had for seen in self.seen) < self.enough]
+        open_ = (
+            []
+            if ended
+            else [one for one in left if sum(self._key(one) in seen.had for seen in self.seen) < self.enough]
+        )
         return replace(self, trusted=without(without(library, harmful), open_))
+
+    def _key(self, change: Change) -> tuple[str, str | None]:
+        """Return by what a change is known. Where votes are counted, an entry keeps what was seen of it when it is
+        reworded: one that comes to say the opposite is another entry (`consolidate.replacements`).
+        """
+        return (change.id, "") if change.made and self.support is not None else change.key
 
     def _finding(self, change: Change, column: Sequence[float], fitted: tuple[float, float], least: int) -> Finding:
         effect, error = fitted
@@ -211,7 +229,7 @@ class Trial:
         When `closing` it is judged by votes alone if it came too late for tasks to say anything.
         """
         change = finding.change
-        if change.before is not None or change.after is None:
+        if not change.made:
             return finding
         upper = min(finding.upper, 1.0) if closing else finding.upper
         return replace(finding, upper=upper, votes=self.votes.get(change.id, Votes()), support=support)

@@ -39,7 +39,9 @@ class Votes:
         )
 
     def __str__(self) -> str:
-        return f"lessons of {self.groups} groups confirm it {self.confirmed} times and contradict it {self.contradicted}"
+        return (
+            f"lessons of {self.groups} groups confirm it {self.confirmed} times and contradict it {self.contradicted}"
+        )
 
 
 def count(ballots: Sequence[Iterable[Operation]], library: Library) -> dict[str, Votes]:
@@ -52,6 +54,4 @@ def count(ballots: Sequence[Iterable[Operation]], library: Library) -> dict[str,
                 confirmed.update(operation.ids)
             elif operation.operation == "delete":
                 contradicted.update(operation.ids)
-    return {
-        entry.id: Votes(confirmed[entry.id], contradicted[entry.id], len(ballots)) for entry in library.experiences
-    }
+    return {entry.id: Votes(confirmed[entry.id], contradicted[entry.id], len(ballots)) for entry in library.experiences}

@@ -1,4 +1,4 @@
-"""The learners that are compared: each gets a fresh provider and the same budget of policy calls, and ends in a library.
+"""The learners: each gets a fresh provider and the same budget of policy calls, and ends in a library.
 
 What counts as ours is what would be live after the run: what was learned where the gate says `helps`, else the parent,
 which is the empty library.

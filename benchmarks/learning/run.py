@@ -13,7 +13,7 @@ from tfgrpo.types import Library, Task
 
 FRESH_TASKS, FRESH_SAMPLES = 200, 8
 """What a library is worth is measured on so many tasks of no split of the run, so many times each."""
-PATH_TASKS: Final = 100
+PATH_TASKS: Final = 50
 """The libraries on the way are measured once on so many of them: their mean over many seeds is what is read."""
 
 Row: TypeAlias = dict[str, object]
@@ -38,9 +38,14 @@ async def run(setting: Setting, seed: int) -> Row:
     outcomes = {"none": Outcome(Library()), "oracle": learners.oracle(provider.world)}
     for name, learner in learn.items():
         outcomes[name] = await learner(_runner(setting, seed))
+    # Equal libraries are worth the same: a run that deploys nothing is no better or worse than one that never was.
+    rewards: dict[tuple[str, ...], float] = {}
     row: Row = {"setting": setting.name, "seed": seed}
     for name, outcome in outcomes.items():
-        row[name] = await _told(measuring, fresh, outcome)
+        texts = tuple(entry.text for entry in outcome.library.experiences)
+        if texts not in rewards:
+            rewards[texts] = await worth(measuring, fresh, outcome.library, samples=FRESH_SAMPLES)
+        row[name] = {"reward": rewards[texts], **await _told(measuring, fresh, outcome)}
     return row
 
 
@@ -49,12 +54,9 @@ def _paper(size: int) -> Callable[[SimulatedRunner], Awaitable[Outcome]]:
 
 
 async def _told(runner: SimulatedRunner, fresh: list[Task], outcome: Outcome) -> Row:
-    path = [
-        (calls, await worth(runner, fresh[:PATH_TASKS], library, samples=1)) for calls, library in outcome.path
-    ]
+    path = [(calls, await worth(runner, fresh[:PATH_TASKS], library, samples=1)) for calls, library in outcome.path]
     learned = outcome.library if outcome.learned is None else outcome.learned
     return {
-        "reward": await worth(runner, fresh, outcome.library, samples=FRESH_SAMPLES),
         "calls": outcome.calls,
         "verdict": outcome.verdict,
         "entries": len(learned),
