@@ -99,6 +99,11 @@ class Course:
                 support=self.practice.support,
             )
 
+    @property
+    def voting(self) -> bool:
+        """Whether what lessons say of entries is counted."""
+        return self.trial is not None and self.trial.support is not None
+
     def on_trial(self, library: Library) -> bool:
         """Whether a change of `library` is not settled yet."""
         return self.trial is not None and bool(changes(self.trial.trusted, library))

@@ -38,8 +38,7 @@ class Trainer:
     """The algorithm with its collaborators.
 
     `given` holds the libraries that logged rollouts ran with, by version of the set. With `memory` the optimizer is
-    shown what was refused: in the step before, and for harm in any. With `voting` lessons of fresh rollouts are held
-    against the library once more after each edit, to count what they say of its entries. Groups are taken in the order
+    shown what was refused: in the step before, and for harm in any. Groups are taken in the order
     of their keys and results put together in the order of groups, so that a run depends on what it is given and on the
     models' answers only, never on which call ended first.
     """
@@ -51,7 +50,6 @@ class Trainer:
     given: dict[int, Library] = field(default_factory=dict)
     memory: bool = True
     mode: Mode = "reward and reference"
-    voting: bool = False
 
     async def learn(self, groups: Sequence[Group], library: Library) -> Learned:
         """Learn from groups as they were logged: one pass, each group is used once."""
@@ -72,7 +70,8 @@ class Trainer:
             for at in range(0, len(tasks), self.batch_size):
                 batch = await course.rolled_out(tasks[at : at + self.batch_size], library, epoch)
                 ends = [without(end, batch.undone) for end in ends]
-                step = await self._step(batch, library, steps, closing=self.voting and 0 < epoch == practice.epochs - 1)
+                last = course.voting and 0 < epoch == practice.epochs - 1
+                step = await self._step(batch, library, steps, voting=course.voting, closing=last)
                 course.counted(step.votes)
                 steps.append(replace(step, epoch=epoch))
                 library = step.after
@@ -84,7 +83,18 @@ class Trainer:
         best, epochs = await course.chosen([libraries.fit(end, self.limits).library for end in ends])
         return Learned(best, tuple(steps), epochs)
 
-    async def _step(self, batch: Batch, before: Library, earlier: Sequence[Step], *, closing: bool = False) -> Step:
+    async def _step(
+        self,
+        batch: Batch,
+        before: Library,
+        earlier: Sequence[Step],
+        *,
+        voting: bool = False,
+        closing: bool = False,
+    ) -> Step:
+        """Learn from a batch. With `voting` its lessons are held against the library once more after the edit, to count
+        what they say of its entries; when `closing` they are held against it as it is, and there is no edit.
+        """
         step, library = _told(batch, before), batch.library
         telling = [group for group in batch.groups if tells(group, self.mode)]
         if not telling or (closing and not library.experiences):
@@ -106,7 +116,7 @@ class Trainer:
         consolidation = await consolidate(self.optimizer, library, proposals, self.limits, rejected=harmful)
         self.listener.advance("consolidate")
         after = consolidation.edit.library
-        votes = await self._votes(critic, lessons, after) if self.voting and batch.under else {}
+        votes = await self._votes(critic, lessons, after) if voting else {}
         faults = [f"group {c.group.key}: {fault}" for c in critiques for fault in c.faults]
         return replace(
             step,

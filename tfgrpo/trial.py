@@ -30,7 +30,7 @@ LOOK: Final = 40
 """Tasks after which a change is first judged: each early look is one more chance to be wrong."""
 RIDGE: Final = 0.5
 TINY: Final = 1e-9
-"""A spread of earlier rewards below this is none."""
+"""A spread of rewards below this is none."""
 
 HARM: Final = -1.0
 """The score of an entry below which it is taken for harmful."""
@@ -89,7 +89,7 @@ class Finding:
     @property
     def score(self) -> float:
         """Effect and votes together, each in its own standard errors: about N(0, 2) where a lesson means nothing."""
-        return self.effect / self.error + (self.votes.surplus if self.votes else 0.0)
+        return self.effect / max(self.error, TINY) + (self.votes.surplus if self.votes else 0.0)
 
     @property
     def unsupported(self) -> bool:

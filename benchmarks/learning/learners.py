@@ -135,7 +135,6 @@ async def _learned(
             listener=Quiet(),
             batch_size=training.batch_size,
             memory=switches.memory,
-            voting=switches.voting,
         )
         practice = Practice(
             runner=runner,

@@ -51,7 +51,6 @@ async def learn(job: Job, material: Material) -> Result:
                 given=material.given,
                 memory=job.recipe.memory,
                 mode=mode(job.arguments, job.settings),
-                voting=job.recipe.voting,
             )
             if material.splits is None:
                 return Result(await trainer.learn(material.groups, material.library))
