@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from statistics import fmean
+from typing import Final
 
 from tfgrpo.rollouts import Prior, Runner, Sampling, seed_of
 from tfgrpo.steps import EpochEnd, Listener
@@ -17,6 +18,9 @@ from tfgrpo.tasks import gather
 from tfgrpo.trial import FEWEST, Change, Finding, Trial, changes, surplus, without
 from tfgrpo.types import Group, Library, Refusal, Rollout, Task
 from tfgrpo.votes import Votes
+
+VOTERS: Final = 60
+"""Training tasks from which votes are counted: the lessons of fewer say too seldom the same to tell it from chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +95,13 @@ class Course:
     def __post_init__(self) -> None:
         """Start with the given library trusted. Where tasks are too few to show anything, nothing is on trial."""
         if self.practice.trial is not None and self.tasks >= 2 * FEWEST:
-            rounds = 1 if self.practice.support is None else self.practice.epochs + 1
+            support = self.practice.support if self.tasks >= VOTERS else None
+            rounds = 1 if support is None else self.practice.epochs + 1
             self.trial = Trial(
                 self.library,
                 enough=self.tasks * rounds,
                 confidence=self.practice.trial,
-                support=self.practice.support,
+                support=support,
             )
 
     @property

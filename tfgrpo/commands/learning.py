@@ -104,7 +104,7 @@ async def _practised(job: Job, trainer: Trainer, material: Material, splits: Spl
             validation_temperature=training.evaluation_temperature,
         )
         learned = await trainer.practise(splits.train, material.library, practice)
-        if not recipe.gate or learned.library == material.library:
+        if not recipe.gate or learned.library.experiences == material.library.experiences:
             return Result(learned)
         if len(splits.held_out) < FEWEST:
             note(
