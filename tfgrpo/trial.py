@@ -34,10 +34,14 @@ TINY: Final = 1e-9
 
 HARM: Final = -1.0
 """The score of an entry below which it is taken for harmful."""
+AT_LAST: Final = 1.0
+"""The score that an entry must have at the end of a run: nothing may be kept that has nothing to show."""
 TELLING: Final = 120
 """Tasks after which an entry that nothing speaks for is taken back though no harm is shown."""
 ENOUGH_VOTES: Final = 3
 """Lessons that must speak of an entry, however few groups there were."""
+ENOUGH_GROUPS: Final = 60
+"""Groups before which too few lessons are no reason: those of one batch made the entry, others must have their say."""
 
 _HALF: Final = {True: 0.5, False: -0.5, None: 0.0}
 _NORMAL: Final = NormalDist()
@@ -85,6 +89,8 @@ class Finding:
     """What later lessons said of an entry that was made in this run, where they are counted."""
     support: float = 0.0
     """Share of the groups that must speak of such an entry."""
+    least: float = 0.0
+    """The score that such an entry must have when it was seen on enough tasks."""
 
     @property
     def score(self) -> float:
@@ -97,8 +103,10 @@ class Finding:
         if self.votes is None or not self.tested or self.harms:
             return False
         told = self.error == inf or self.tasks_with + self.tasks_without >= TELLING
-        few = self.votes.cast < max(ENOUGH_VOTES, self.support * self.votes.groups)
-        return few or (told and self.score < 0)
+        few = self.votes.groups >= ENOUGH_GROUPS and self.votes.cast < max(
+            ENOUGH_VOTES, self.support * self.votes.groups
+        )
+        return few or (told and self.score < self.least)
 
     @property
     def undone(self) -> bool:
@@ -232,7 +240,13 @@ class Trial:
         if not change.made:
             return finding
         upper = min(finding.upper, 1.0) if closing else finding.upper
-        return replace(finding, upper=upper, votes=self.votes.get(change.id, Votes()), support=support)
+        return replace(
+            finding,
+            upper=upper,
+            votes=self.votes.get(change.id, Votes()),
+            support=support,
+            least=AT_LAST if closing else 0.0,
+        )
 
 
 def changes(before: Library, after: Library) -> list[Change]:
