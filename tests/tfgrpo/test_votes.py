@@ -12,13 +12,15 @@ BEFORE = Library()
 MADE = Library((Experience("e1", "One."), Experience("e2", "Two."), Experience("e3", "Three.")), 4)
 
 
-def judged(votes: dict[str, Votes], effects: dict[str, float], *, tasks: int = 400) -> dict[str, str]:
+def judged(
+    votes: dict[str, Votes], effects: dict[str, float], *, tasks: int = 400, closing: bool = False
+) -> dict[str, str]:
     """What becomes of the entries of MADE after as many tasks, by id."""
     rng = random.Random(2)  # noqa: S311 - a test
     trial = Trial(BEFORE, enough=10 * tasks, confidence=0.8, support=0.05)
     absent = trial.draw(MADE, tasks, 1)
     trial = trial.observed(MADE, absent, [_earned(effects, ids) + rng.gauss(0, 0.3) for ids in absent]).counted(votes)
-    found = trial.findings(MADE)
+    found = trial.findings(MADE, closing=closing)
     return {one.change.id: "harmful" if one.harms else "not confirmed" if one.undone else "kept" for one in found}
 
 
@@ -69,3 +71,16 @@ def test_an_update_that_more_wanted_as_a_deletion_is_another_entry() -> None:
 def test_an_update_that_was_asked_for_keeps_its_entry() -> None:
     update = Operation("update", ("e1",), "One, anew.")
     assert replacements([update], [update, Operation("delete", ("e1",))]) == [update]
+
+
+def test_too_few_votes_are_no_reason_before_other_groups_had_their_say() -> None:
+    assert (judged({"e1": Votes(2, 0, 30)}, {})["e1"], judged({"e1": Votes(2, 0, 90)}, {})["e1"]) == (
+        "kept",
+        "not confirmed",
+    )
+
+
+def test_at_the_end_an_entry_must_have_something_to_show() -> None:
+    disputed = Votes(10, 9, 100)
+    assert judged({"e1": disputed}, {"e1": 0.02})["e1"] == "kept"
+    assert judged({"e1": disputed}, {"e1": 0.02}, closing=True)["e1"] == "not confirmed"
