@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup serve test check lint types tour bench bench-groups soak lock clean
+.PHONY: setup serve test check lint types tour bench bench-groups compare soak lock clean
 
 setup: $(READY)
 
@@ -52,6 +52,10 @@ bench: setup
 bench-groups: setup
 	@echo "bench-groups: a store of 1,000,000 exchanges, then groups formed from it; a few minutes"
 	@$(BIN)/python -m benchmarks.groups $(ARGS)
+
+# SEEDS= seeds of each setting; 100 take an hour or so on two cores.
+compare: setup
+	@$(BIN)/python -m benchmarks.learning --seeds $(or $(SEEDS),100) $(ARGS)
 
 soak: setup
 	@echo "soak: 100,000 requests, 2,000 aborted streams, and a store that takes nothing; a few minutes"

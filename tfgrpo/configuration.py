@@ -163,6 +163,7 @@ class Training(_Settings):
     edits: int | None = Field(default=10, ge=1)
     rollout_tokens: int = Field(default=8_000, ge=100)
     harm_confidence: float | None = Field(default=0.7, gt=0.5, lt=1)
+    support: float = Field(default=0.017, ge=0, lt=1)
     recipe: Literal["ours", "paper"] = "ours"
     splits: Splits = Splits()
     gate: Gate = Gate()

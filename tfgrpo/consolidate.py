@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replaced
@@ -76,7 +77,8 @@ async def consolidate(
     except RequestRefused as error:
         faults = (f"consolidate: {error}",)
     else:
-        operations = tuple(trace(one, proposals) for one in answer.value if one.operation != "keep")
+        edits = replacements(answer.value, proposals)
+        operations = tuple(trace(one, proposals) for one in edits if one.operation != "keep")
         # What apply refuses is reported by it, with the operation; only what could not be read is left to say.
         unread = answer.faults[: len(answer.faults) - len(refusals(answer.value))]
         faults = tuple(f"consolidate: {fault}" for fault in unread)
@@ -145,6 +147,25 @@ def trace(operation: Operation, proposals: Sequence[Operation]) -> Operation:
     """
     kin = [proposal for proposal in proposals if _akin(operation, proposal)] or proposals
     return replace(operation, sources=tuple(dict.fromkeys(key for one in kin for key in one.sources)))
+
+
+def replacements(operations: Sequence[Operation], proposals: Sequence[Operation]) -> list[Operation]:
+    """Return operations with each update that puts another lesson in an entry's place as what it is: delete and add.
+
+    It is one when more proposals wanted the entry away than reworded. So an id never comes to say the opposite, and
+    what was seen of the old lesson is not held against the new one.
+    """
+    balance: Counter[str] = Counter()
+    for one in proposals:
+        for id_ in one.ids:
+            balance[id_] += 1 if one.operation == "delete" else -1
+    found: list[Operation] = []
+    for one in operations:
+        if one.operation == "update" and len(one.ids) == 1 and balance[one.ids[0]] > 0:
+            found += [Operation("delete", one.ids, None, one.why), Operation("add", (), one.text, one.why)]
+        else:
+            found.append(one)
+    return found
 
 
 def _akin(operation: Operation, proposal: Operation) -> bool:

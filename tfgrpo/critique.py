@@ -68,6 +68,22 @@ class Critic:
         """Propose operations for each group that gave a lesson, all against the same `library`."""
         return await gather(self._proposed(critique, library, rejected) for critique in critiques)
 
+    async def ballots(self, critiques: Sequence[Critique], library: Library) -> list[tuple[Operation, ...]]:
+        """Return what each group's lessons call for against `library`, to be counted and not applied."""
+        return await gather(self._ballot(critique, library) for critique in critiques)
+
+    async def _ballot(self, critique: Critique, library: Library) -> tuple[Operation, ...]:
+        try:
+            return (
+                (await self.optimizer.operations("propose", _sections(critique, library))).value
+                if critique.lessons
+                else ()
+            )
+        except RequestRefused:
+            return ()
+        finally:
+            self.advance("confirm")
+
     async def _summarised(self, group: Group) -> Group:
         rollouts = await gather(self._summary(group, rollout) for rollout in group.rollouts)
         return replace(group, rollouts=tuple(rollouts))
@@ -110,8 +126,7 @@ class Critic:
         if not critique.lessons:
             self.advance("propose")
             return critique
-        parts = [section("library", libraries.lines(library))]
-        parts += [section("lessons", "\n".join(f"- {lesson}" for lesson in critique.lessons))]
+        parts = _sections(critique, library)
         if rejected:
             parts += [section("rejected", "\n".join(map(rejection, rejected)))]
         try:
@@ -131,6 +146,12 @@ class Critic:
     def _task(self, group: Group) -> str:
         room = self.optimizer.reserve * CHARACTERS_PER_TOKEN // 2
         return section("task", transcript(group.task.messages, room))
+
+
+def _sections(critique: Critique, library: Library) -> list[str]:
+    """Return what every proposal is made from: the library, and one group's lessons."""
+    lessons = "\n".join(f"- {lesson}" for lesson in critique.lessons)
+    return [section("library", libraries.lines(library)), section("lessons", lessons)]
 
 
 def chosen(group: Group) -> Group:

@@ -10,20 +10,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from statistics import fmean
+from typing import Final
 
 from tfgrpo.rollouts import Prior, Runner, Sampling, seed_of
 from tfgrpo.steps import EpochEnd, Listener
 from tfgrpo.tasks import gather
 from tfgrpo.trial import FEWEST, Change, Finding, Trial, changes, surplus, without
 from tfgrpo.types import Group, Library, Refusal, Rollout, Task
+from tfgrpo.votes import Votes
+
+VOTERS: Final = 60
+"""Training tasks from which votes are counted: the lessons of fewer say too seldom the same to tell it from chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Practice:
     """How fresh rollouts are made. `version` names the library in the block's markers, as live injection would.
 
-    `trial` is how sure harm must be for a change to be taken back, one-sided; None: no change is on trial. On
-    `validation` tasks the best epoch-end library is chosen; without any it is the last one.
+    `trial` is how sure harm must be for a change to be taken back, one-sided; None: no change is on trial. With
+    `support`, the share of groups that must speak of an entry, entries are on trial for the whole run and judged by
+    what later lessons say of them too. On `validation` tasks the best epoch-end library is chosen; without any it is
+    the last one.
     """
 
     runner: Runner
@@ -34,6 +41,7 @@ class Practice:
     temperature: float = 0.7
     seed: int = 0
     trial: float | None = 0.7
+    support: float | None = None
     validation: tuple[Task, ...] = ()
     validation_temperature: float = 0.3
 
@@ -51,14 +59,14 @@ class Batch:
     findings: tuple[Finding, ...] = ()
 
     @property
-    def harmful(self) -> tuple[Change, ...]:
+    def undone(self) -> tuple[Change, ...]:
         """The changes that were taken back."""
-        return tuple(one.change for one in self.findings if one.harms)
+        return tuple(one.change for one in self.findings if one.undone)
 
     @property
     def taken_back(self) -> tuple[Refusal, ...]:
         """The same as refusals, with the numbers."""
-        return tuple(Refusal(one.change.operation, str(one)) for one in self.findings if one.harms)
+        return tuple(Refusal(one.change.operation, str(one)) for one in self.findings if one.undone)
 
     @property
     def reward(self) -> float | None:
@@ -87,11 +95,36 @@ class Course:
     def __post_init__(self) -> None:
         """Start with the given library trusted. Where tasks are too few to show anything, nothing is on trial."""
         if self.practice.trial is not None and self.tasks >= 2 * FEWEST:
-            self.trial = Trial(self.library, enough=self.tasks, confidence=self.practice.trial)
+            support = self.practice.support if self.tasks >= VOTERS else None
+            rounds = 1 if support is None else self.practice.epochs + 1
+            self.trial = Trial(
+                self.library,
+                enough=self.tasks * rounds,
+                confidence=self.practice.trial,
+                support=support,
+            )
+
+    @property
+    def voting(self) -> bool:
+        """Whether what lessons say of entries is counted."""
+        return self.trial is not None and self.trial.support is not None
 
     def on_trial(self, library: Library) -> bool:
         """Whether a change of `library` is not settled yet."""
         return self.trial is not None and bool(changes(self.trial.trusted, library))
+
+    def counted(self, votes: Mapping[str, Votes]) -> None:
+        """Take note of what lessons said of entries."""
+        if self.trial is not None:
+            self.trial = self.trial.counted(votes)
+
+    async def closed(self, tasks: Sequence[Task], library: Library) -> Batch:
+        """End all trials: with votes by what is known, without by rolling out each task once more."""
+        if self.trial is None or self.trial.support is None:
+            return await self.rolled_out(tasks, library, self.practice.epochs, closing=True)
+        findings = tuple(self.trial.findings(library, closing=True))
+        batch = Batch((), {}, library, findings)
+        return Batch((), {}, without(library, batch.undone), findings)
 
     async def rolled_out(self, tasks: Sequence[Task], library: Library, epoch: int, *, closing: bool = False) -> Batch:
         """Roll out each task, judge what is on trial, and return what to learn from."""
@@ -111,7 +144,7 @@ class Course:
         )
         findings = self._judged(library, groups, absent, closing=closing)
         batch = Batch(groups, {group.key: had for group, had in zip(groups, under, strict=True)}, library, findings)
-        return Batch(batch.groups, batch.under, without(library, batch.harmful), findings)
+        return Batch(batch.groups, batch.under, without(library, batch.undone), findings)
 
     async def chosen(self, ends: Sequence[Library]) -> tuple[Library, tuple[EpochEnd, ...]]:
         """Return the best of the epoch-end libraries, of equals the latest, and all with what they were chosen by."""
@@ -168,8 +201,8 @@ class Course:
             return ()
         trial = self.trial.observed(library, absent, surplus(rewards, before))
         findings = tuple(trial.findings(library, closing=closing))
-        harmful = [one.change for one in findings if one.harms]
-        self.trial = trial.settled(library, harmful, ended=closing)
+        undone = [one.change for one in findings if one.undone]
+        self.trial = trial.settled(library, undone, ended=closing)
         return findings
 
 

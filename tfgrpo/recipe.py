@@ -17,6 +17,8 @@ class Recipe:
 
     trial: bool = True
     """Changes are left out for half of the next tasks, and taken back where that shows harm."""
+    voting: bool = True
+    """What later lessons say of an entry counts: one that they do not confirm is taken back."""
     bounds: bool = True
     """The library and the edits of a step are bounded."""
     memory: bool = True
@@ -31,5 +33,5 @@ class Recipe:
 
 RECIPES: Final[dict[Name, Recipe]] = {
     "ours": Recipe(),
-    "paper": Recipe(trial=False, bounds=False, memory=False, repair=False, selection=False, gate=False),
+    "paper": Recipe(trial=False, voting=False, bounds=False, memory=False, repair=False, selection=False, gate=False),
 }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from tfgrpo.trial import Finding
 from tfgrpo.types import Group, Library, Operation, Refusal
+from tfgrpo.votes import Votes
 
 
 class Listener(Protocol):
@@ -24,8 +26,9 @@ class Step:
     """What one batch came to. `lessons` counts them, `faults` say what could not be used and why.
 
     `reward` is the mean of the judged rollouts, `tokens` what the rollouts took. `findings` are those of the changes
-    on trial when the batch was rolled out, `taken_back` are the harmful ones with the numbers; both come before the
-    step's own edit. The closing step, of stage `check`, teaches nothing: it ends the trial of the last edit.
+    on trial when the batch was rolled out, `taken_back` are those undone, with the numbers; both come before the step's
+    own edit. `votes` are what its lessons say of the entries after it. The closing step, of stage `check`, teaches
+    nothing: it ends the trials.
     """
 
     groups: int
@@ -41,6 +44,7 @@ class Step:
     tokens: int = 0
     findings: tuple[Finding, ...] = ()
     taken_back: tuple[Refusal, ...] = ()
+    votes: Mapping[str, Votes] = field(default_factory=dict)
     before: Library = field(default_factory=Library)
     after: Library = field(default_factory=Library)
 

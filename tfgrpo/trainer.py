@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from tfgrpo import library as libraries
 from tfgrpo.consolidate import consolidate
-from tfgrpo.critique import Critic, chosen
+from tfgrpo.critique import Critic, Critique, chosen
 from tfgrpo.library import Limits
 from tfgrpo.modes import Mode, differs, shown
 from tfgrpo.optimizer import Optimizer
@@ -28,6 +28,7 @@ from tfgrpo.steps import EpochEnd, Learned, Listener, Step
 from tfgrpo.trajectories import contrasts
 from tfgrpo.trial import without
 from tfgrpo.types import Group, Library, Refusal, Task
+from tfgrpo.votes import Votes, count
 
 __all__ = ["EpochEnd", "Learned", "Listener", "Practice", "Step", "Trainer", "tells"]
 
@@ -37,9 +38,9 @@ class Trainer:
     """The algorithm with its collaborators.
 
     `given` holds the libraries that logged rollouts ran with, by version of the set. With `memory` the optimizer is
-    shown what was refused: in the step before, and for harm in any. Groups are taken in the order of their keys and
-    results put together in the order of groups, so that a run depends on what it is given and on the models' answers
-    only, never on which call ended first.
+    shown what was refused: in the step before, and for harm in any. Groups are taken in the order
+    of their keys and results put together in the order of groups, so that a run depends on what it is given and on the
+    models' answers only, never on which call ended first.
     """
 
     optimizer: Optimizer
@@ -68,22 +69,35 @@ class Trainer:
         for epoch in range(practice.epochs):
             for at in range(0, len(tasks), self.batch_size):
                 batch = await course.rolled_out(tasks[at : at + self.batch_size], library, epoch)
-                ends = [without(end, batch.harmful) for end in ends]
-                step = await self._step(batch, library, steps)
+                ends = [without(end, batch.undone) for end in ends]
+                last = course.voting and 0 < epoch == practice.epochs - 1
+                step = await self._step(batch, library, steps, voting=course.voting, closing=last)
+                course.counted(step.votes)
                 steps.append(replace(step, epoch=epoch))
                 library = step.after
             ends.append(library)
         if course.on_trial(library):
-            batch = await course.rolled_out(tasks, library, practice.epochs, closing=True)
-            ends = [without(end, batch.harmful) for end in ends]
+            batch = await course.closed(tasks, library)
+            ends = [without(end, batch.undone) for end in ends]
             steps.append(replace(_told(batch, library), stage="check", epoch=practice.epochs))
         best, epochs = await course.chosen([libraries.fit(end, self.limits).library for end in ends])
         return Learned(best, tuple(steps), epochs)
 
-    async def _step(self, batch: Batch, before: Library, earlier: Sequence[Step]) -> Step:
+    async def _step(
+        self,
+        batch: Batch,
+        before: Library,
+        earlier: Sequence[Step],
+        *,
+        voting: bool = False,
+        closing: bool = False,
+    ) -> Step:
+        """Learn from a batch. With `voting` its lessons are held against the library once more after the edit, to count
+        what they say of its entries; when `closing` they are held against it as it is, and there is no edit.
+        """
         step, library = _told(batch, before), batch.library
         telling = [group for group in batch.groups if tells(group, self.mode)]
-        if not telling:
+        if not telling or (closing and not library.experiences):
             return step
         critic = Critic(self.optimizer, self.given, self.listener.advance, batch.under)
         seen = [shown(group, self.mode) for group in telling]
@@ -91,6 +105,9 @@ class Trainer:
         summaries = await critic.summaries(seen)
         self.listener.begin("contrast", len(telling))
         lessons = await critic.lessons(summaries, library)
+        if closing:
+            votes = await self._votes(critic, lessons, library)
+            return replace(step, telling=tuple(telling), lessons=_number(lessons), votes=votes)
         self.listener.begin("propose", len(telling))
         harmful, unfit = self._remembered([*earlier, step])
         critiques = await critic.proposals(lessons, library, [*harmful, *unfit])
@@ -98,24 +115,36 @@ class Trainer:
         self.listener.begin("consolidate", 1)
         consolidation = await consolidate(self.optimizer, library, proposals, self.limits, rejected=harmful)
         self.listener.advance("consolidate")
+        after = consolidation.edit.library
+        votes = await self._votes(critic, lessons, after) if voting else {}
         faults = [f"group {c.group.key}: {fault}" for c in critiques for fault in c.faults]
         return replace(
             step,
             telling=tuple(telling),
-            lessons=sum(len(critique.lessons) for critique in critiques),
+            lessons=_number(critiques),
             proposals=len(proposals),
             applied=consolidation.edit.applied,
             refused=consolidation.edit.refused,
             faults=(*faults, *consolidation.faults),
-            after=consolidation.edit.library,
+            votes=votes,
+            after=after,
         )
+
+    async def _votes(self, critic: Critic, lessons: Sequence[Critique], library: Library) -> dict[str, Votes]:
+        self.listener.begin("confirm", len(lessons))
+        return count(await critic.ballots(lessons, library), library)
 
     def _remembered(self, steps: Sequence[Step]) -> tuple[list[Refusal], list[Refusal]]:
         """Return what the optimizer is told not to try again: all that did harm, and what did not fit just before."""
         if not self.memory:
             return [], []
-        harmful = [refusal for step in steps for refusal in step.taken_back]
+        found = [finding for step in steps for finding in step.findings if finding.harms]
+        harmful = [Refusal(finding.change.operation, str(finding)) for finding in found]
         return harmful, [refusal for step in steps[-2:-1] for refusal in step.refused]
+
+
+def _number(critiques: Sequence[Critique]) -> int:
+    return sum(len(critique.lessons) for critique in critiques)
 
 
 def _told(batch: Batch, before: Library) -> Step:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from statistics import NormalDist, fmean
 from typing import Final
@@ -21,6 +21,7 @@ from msgspec import structs
 
 from tfgrpo import additive
 from tfgrpo.types import Experience, Library, Operation
+from tfgrpo.votes import Votes
 
 FEWEST: Final = 8
 """Tasks on each side below which nothing is said: the noise cannot be told from so few."""
@@ -29,7 +30,18 @@ LOOK: Final = 40
 """Tasks after which a change is first judged: each early look is one more chance to be wrong."""
 RIDGE: Final = 0.5
 TINY: Final = 1e-9
-"""A spread of earlier rewards below this is none."""
+"""A spread of rewards below this is none."""
+
+HARM: Final = -1.0
+"""The score of an entry below which it is taken for harmful."""
+AT_LAST: Final = 1.0
+"""The score that an entry must have at the end of a run: nothing may be kept that has nothing to show."""
+TELLING: Final = 120
+"""Tasks after which an entry that nothing speaks for is taken back though no harm is shown."""
+ENOUGH_VOTES: Final = 3
+"""Lessons that must speak of an entry, however few groups there were."""
+ENOUGH_GROUPS: Final = 60
+"""Groups before which too few lessons are no reason: those of one batch made the entry, others must have their say."""
 
 _HALF: Final = {True: 0.5, False: -0.5, None: 0.0}
 _NORMAL: Final = NormalDist()
@@ -49,6 +61,11 @@ class Change:
         return self.id, self.after.text if self.after else None
 
     @property
+    def made(self) -> bool:
+        """Whether the entry was made by it."""
+        return self.before is None and self.after is not None
+
+    @property
     def operation(self) -> Operation:
         """The change as the operation that would make it."""
         if self.after is None:
@@ -66,6 +83,35 @@ class Finding:
     upper: float
     tasks_with: int
     tasks_without: int
+    error: float = inf
+    """The standard error of the effect; infinite where there were too few tasks."""
+    votes: Votes | None = None
+    """What later lessons said of an entry that was made in this run, where they are counted."""
+    support: float = 0.0
+    """Share of the groups that must speak of such an entry."""
+    least: float = 0.0
+    """The score that such an entry must have when it was seen on enough tasks."""
+
+    @property
+    def score(self) -> float:
+        """Effect and votes together, each in its own standard errors: about N(0, 2) where a lesson means nothing."""
+        return self.effect / max(self.error, TINY) + (self.votes.surplus if self.votes else 0.0)
+
+    @property
+    def unsupported(self) -> bool:
+        """Whether an entry was judged, and too few lessons speak of it or all in all nothing speaks for it."""
+        if self.votes is None or not self.tested or self.harms:
+            return False
+        told = self.error == inf or self.tasks_with + self.tasks_without >= TELLING
+        few = self.votes.groups >= ENOUGH_GROUPS and self.votes.cast < max(
+            ENOUGH_VOTES, self.support * self.votes.groups
+        )
+        return few or (told and self.score < self.least)
+
+    @property
+    def undone(self) -> bool:
+        """Whether the change is taken back."""
+        return self.harms or self.unsupported
 
     @property
     def tested(self) -> bool:
@@ -75,9 +121,14 @@ class Finding:
     @property
     def harms(self) -> bool:
         """Whether harm is shown."""
+        if self.votes is not None:
+            return self.tested and self.error < inf and self.score < HARM
         return self.upper < 0
 
     def __str__(self) -> str:
+        if self.votes is not None:
+            earned = f"tasks earned {self.effect:+.3f} with it ({self.tasks_with} with, {self.tasks_without} without)"
+            return f"{self.votes}; {earned}"
         return (
             f"tasks earned {-self.effect:.3f} less with it than without (at least {-self.upper:.3f}; "
             f"{self.tasks_with} tasks with, {self.tasks_without} without)"
@@ -96,13 +147,16 @@ class Seen:
 class Trial:
     """The changes on trial, from `trusted` to the current library, with what was seen of them so far.
 
-    `enough` is how many tasks make a change trusted, `confidence` how sure harm must be.
+    `enough` is how many tasks make a change trusted, `confidence` how sure harm must be. With `support` an entry made
+    in this run is judged by votes too, and taken back when less than that share of the groups speaks of it.
     """
 
     trusted: Library
     enough: int
     confidence: float
+    support: float | None = None
     seen: tuple[Seen, ...] = ()
+    votes: Mapping[str, Votes] = field(default_factory=dict)
 
     def draw(self, library: Library, tasks: int, seed: int) -> list[frozenset[str]]:
         """Return for each task the ids of the changes that it does without: each change is absent for half."""
@@ -118,10 +172,16 @@ class Trial:
         """Return the trial with what tasks earned, each under the library without its `absent` changes."""
         on_trial = changes(self.trusted, library)
         new = [
-            Seen({change.key: change.id not in ids for change in on_trial}, extra)
+            Seen({self._key(change): change.id not in ids for change in on_trial}, extra)
             for ids, extra in zip(absent, surplus, strict=True)
         ]
         return replace(self, seen=(*self.seen, *new))
+
+    def counted(self, votes: Mapping[str, Votes]) -> Trial:
+        """Return the trial with further votes, by id of the entry."""
+        return replace(
+            self, votes={**self.votes, **{id_: self.votes.get(id_, Votes()) + one for id_, one in votes.items()}}
+        )
 
     def findings(self, library: Library, *, closing: bool = False) -> list[Finding]:
         """Return what was found of each change on trial, in the order of entries.
@@ -132,16 +192,17 @@ class Trial:
         on_trial = changes(self.trusted, library)
         if not on_trial:
             return []
-        keys = [change.key for change in on_trial]
+        keys = [self._key(change) for change in on_trial]
         rows = [[_HALF[seen.had.get(key)] for key in keys] for seen in self.seen]
         told = [(row, seen.surplus) for row, seen in zip(rows, self.seen, strict=True) if any(row)]
         if not told:
-            return []
+            return []  # an edit that no rollout was made under says nothing yet
         fitted = additive.fit([row for row, _ in told], [extra for _, extra in told], ridge=RIDGE)
         least = 2 * FEWEST if closing else min(LOOK, self.enough)
-        return [
+        found = [
             self._finding(change, [row[at] for row, _ in told], fitted[at], least) for at, change in enumerate(on_trial)
         ]
+        return found if self.support is None else [self._voted(one, self.support, closing=closing) for one in found]
 
     def settled(self, library: Library, harmful: Sequence[Change], *, ended: bool = False) -> Trial:
         """Return the trial after harm was taken back from `library`, with what was seen enough trusted.
@@ -149,15 +210,43 @@ class Trial:
         With `ended` everything that remains is trusted.
         """
         left = changes(self.trusted, without(library, harmful))
-        open_ = [] if ended else [one for one in left if sum(one.key in seen.had for seen in self.seen) < self.enough]
+        open_ = (
+            []
+            if ended
+            else [one for one in left if sum(self._key(one) in seen.had for seen in self.seen) < self.enough]
+        )
         return replace(self, trusted=without(without(library, harmful), open_))
+
+    def _key(self, change: Change) -> tuple[str, str | None]:
+        """Return by what a change is known. Where votes are counted, an entry keeps what was seen of it when it is
+        reworded: one that comes to say the opposite is another entry (`consolidate.replacements`).
+        """
+        return (change.id, "") if change.made and self.support is not None else change.key
 
     def _finding(self, change: Change, column: Sequence[float], fitted: tuple[float, float], least: int) -> Finding:
         effect, error = fitted
         present, absent = sum(one > 0 for one in column), sum(one < 0 for one in column)
         upper = effect + _NORMAL.inv_cdf(self.confidence) * error
         judged = present + absent >= least and min(present, absent) >= FEWEST
-        return Finding(change, effect, upper if judged else inf, present, absent)
+        enough = min(present, absent) >= FEWEST
+        return Finding(change, effect, upper if judged else inf, present, absent, error if enough else inf)
+
+    def _voted(self, finding: Finding, support: float, *, closing: bool) -> Finding:
+        """Return a finding with the votes on it, where it is of an entry made in this run.
+
+        When `closing` it is judged by votes alone if it came too late for tasks to say anything.
+        """
+        change = finding.change
+        if not change.made:
+            return finding
+        upper = min(finding.upper, 1.0) if closing else finding.upper
+        return replace(
+            finding,
+            upper=upper,
+            votes=self.votes.get(change.id, Votes()),
+            support=support,
+            least=AT_LAST if closing else 0.0,
+        )
 
 
 def changes(before: Library, after: Library) -> list[Change]:

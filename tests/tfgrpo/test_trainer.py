@@ -149,3 +149,35 @@ async def test_an_empty_answer_costs_its_group_only() -> None:
     async with serving(reply) as endpoint:
         result = await learned(endpoint, [group(1), group(2)])
     assert (result.applied, [fault.split(":")[0] for fault in result.steps[0].faults]) == (1, ["group g01"])
+
+
+async def test_with_votes_the_last_epoch_adds_nothing_and_what_lessons_do_not_confirm_is_gone() -> None:
+    def reply(request: JSON) -> Reply:
+        if request["model"] == "policy":
+            return f"Answer: {'yes' if request['seed'] % 2 else 'no'}"
+        said = sections(request)
+        if stage(request) == "contrast":
+            return json.dumps({"analysis": "a", "lessons": ["Say yes."]})
+        if stage(request) == "propose" and "] Say yes." in said:
+            known = re.findall(r"\[(e\d+)\] Say yes", said)
+            more = {"why": "w", "operation": "add", "ids": [], "text": "Say thanks."}
+            return json.dumps({"operations": [{"why": "w", "operation": "keep", "ids": known, "text": None}, more]})
+        if stage(request) == "consolidate" and "Say yes." in said:
+            texts = ["Say yes.", "Say please."]
+            return json.dumps(
+                {"operations": [{"why": "w", "operation": "add", "ids": [], "text": one} for one in texts]}
+            )
+        return optimizer(request)
+
+    tasks = [Task(f"k{n}", (Message("user", f"task {n}"),), "yes") for n in range(60)]
+    async with (
+        serving(reply) as endpoint,
+        Llm(endpoint.model(), ledger=Ledger()) as llm,
+        Llm(endpoint.model("policy"), ledger=Ledger()) as policy,
+    ):
+        runner = ChatRunner(policy, by_name("exact"), lambda _: None)
+        practice = Practice(runner, "s", 1, group_size=6, epochs=2, support=0.05)
+        result = await Trainer(Optimizer(llm), Limits(), Silent()).practise(tasks, Library(), practice)
+    assert [len(step.applied) for step in result.steps[:2]] == [2, 0]
+    assert [one.text for one in result.library.experiences] == ["Say yes."]
+    assert [one.operation.text for step in result.steps for one in step.taken_back] == ["Say please."]

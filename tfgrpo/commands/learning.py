@@ -99,11 +99,12 @@ async def _practised(job: Job, trainer: Trainer, material: Material, splits: Spl
             temperature=training.temperature,
             seed=job.arguments.seed,
             trial=training.harm_confidence if recipe.trial else None,
+            support=training.support if recipe.voting and recipe.trial else None,
             validation=splits.validation if recipe.selection else (),
             validation_temperature=training.evaluation_temperature,
         )
         learned = await trainer.practise(splits.train, material.library, practice)
-        if not recipe.gate or learned.library == material.library:
+        if not recipe.gate or learned.library.experiences == material.library.experiences:
             return Result(learned)
         if len(splits.held_out) < FEWEST:
             note(

@@ -103,7 +103,7 @@ def report(result: JSON, total: Usage) -> None:
     say(
         f"{result['contrasting']} groups contrasted, {result['lessons']} lessons, {result['proposals']} proposals, "
         f"{len(result['applied'])} edits applied, {len(result['refused'])} refused, "
-        f"{len(result['taken_back'])} taken back for harm, {len(result['faults'])} answers not used"
+        f"{len(result['taken_back'])} taken back, {len(result['faults'])} answers not used"
     )
     say(f"{total.calls} calls{again}, {total.tokens} tokens, {money(total.usd)}")
     say(f"the whole report: `tfgrpo runs report {result['run']} --output report.html`")

@@ -48,6 +48,9 @@ class Dials:
     """Weight of a difference that the library states already, against a new one."""
     second: float = 0.7
     """How often a contrast reports a second lesson."""
+    contrary: float = 0.0
+    """How often a lesson says the opposite of what the rewards tell. One half is an optimizer whose every second lesson
+    does harm where it matters at all."""
     spurious: float = 0.06
     """How often a lesson is about any behaviour at all, whatever the rewards."""
     reword: float = 0.2

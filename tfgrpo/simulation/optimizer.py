@@ -15,10 +15,12 @@ from tfgrpo.simulation.editing import consolidate, propose
 from tfgrpo.simulation.frame import Entry, Frame, Section, read_frame, write_json
 from tfgrpo.simulation.language import lesson, observation
 from tfgrpo.simulation.parsing import parse
+from tfgrpo.simulation.vocabulary import FEATURES
 from tfgrpo.types import Message
 
 _NO_STAGE = "Name a stage on the first line of the system message: summarise, contrast, propose or consolidate."
 _NOTHING = "The transcript shows no particular behaviour."
+_NOTHING_TO_STUDY = "There is no attempt to study, so this is only what seems sensible."
 _NO_DIFFERENCE = "The rewards do not differ, so nothing can be told from them."
 
 
@@ -48,14 +50,19 @@ def summarise(frame: Frame, rng: random.Random, dials: Dials) -> str:
 
 
 def contrast(frame: Frame, rng: random.Random, dials: Dials) -> dict[str, object]:
-    """Why the better rollouts did better: one lesson, sometimes two, from the most telling differences."""
+    """Why the better rollouts did better: one lesson, sometimes two, from the most telling differences.
+
+    With no rollout to study it guesses one, out of all that could be said.
+    """
     rollouts = frame.all("rollout")
+    if not rollouts:
+        return {"analysis": _NOTHING_TO_STUDY, "lessons": [lesson(*_guess(range(len(FEATURES)), rng), rng)]}
     strengths = differences(rollouts, dials)
     if not strengths:
         seen = sorted({feature for one in rollouts for feature in behaviours(one.content)})
         guessed = [_guess(seen, rng)] if seen and rng.random() < dials.spurious else []
         return {"analysis": _NO_DIFFERENCE, "lessons": [lesson(*one, rng) for one in guessed]}
-    picks = _picks(strengths, _covered(frame.library()), rng, dials)
+    picks = [_said(pick, rng, dials) for pick in _picks(strengths, _covered(frame.library()), rng, dials)]
     told = " ".join(
         f"The {'better' if polarity > 0 else 'weaker'} rollouts did this: " + observation(feature, rng, done=True)
         for feature, polarity in picks
@@ -113,6 +120,13 @@ def _picks(
         weights.pop(pick)
         picks.append(_guess(sorted(strengths), rng) if rng.random() < dials.spurious else pick)
     return picks
+
+
+def _said(pick: tuple[int, int], rng: random.Random, dials: Dials) -> tuple[int, int]:
+    """The lesson that becomes of a pick: that of a weak optimizer is now and then the opposite."""
+    feature, polarity = pick
+    # No luck is drawn where there is nothing to draw: other rates keep theirs.
+    return (feature, -polarity) if dials.contrary and rng.random() < dials.contrary else pick
 
 
 def _guess(features: Sequence[int], rng: random.Random) -> tuple[int, int]:

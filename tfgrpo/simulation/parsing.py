@@ -8,6 +8,7 @@ grammar, and a sentence that is twisted enough will be misread, as by a real mod
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from tfgrpo.simulation.lexicon import LEXICON, Kind, Symbol
@@ -15,7 +16,8 @@ from tfgrpo.simulation.sentence import Mention, Sentence
 from tfgrpo.simulation.vocabulary import Form
 
 # A line break ends a sentence, but for one inside wrapped prose (the next line starts with a small letter).
-_TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)*|\d+(?:[.,]\d+)*|\n(?![ \t]*[a-z])|[.!?;,:()\u2014\u2013]")
+_BREAK = re.compile(r"\n(?![ \t]*[a-z])")
+_TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)*|\d+(?:[.,]\d+)*|[.!?;,:()\u2014\u2013]")
 _BREAKS_IN_PROSE = re.compile(r"\n(?=[ \t]*[A-Z])")
 _DETERMINERS = frozenset({"the", "this", "your", "its"})
 
@@ -34,7 +36,20 @@ def parse(text: str) -> tuple[Mention, ...]:
 
 def read(text: str) -> Reading:
     """Everything `text` says about behaviours, with its length."""
-    words = _tokens(text)
+    # A capital after a line break starts a sentence; lowering the text would hide it.
+    marked = _BREAKS_IN_PROSE.sub("\n;", text) if "\n" in text else text
+    lines = _BREAK.split(marked.replace("\u2019", "'").lower())
+    if len(lines) == 1:
+        return _line(lines[0])
+    readings = [_line(line) for line in lines]
+    mentions = tuple(mention for reading in readings for mention in reading.mentions)
+    return Reading(mentions, sum(reading.length for reading in readings) + len(lines) - 1)
+
+
+@lru_cache(maxsize=8192)
+def _line(text: str) -> Reading:
+    """What a text without a break between lines says. The same lines come back in every prompt of a run."""
+    words = _TOKEN.findall(text)
     sentence = Sentence()
     found: list[Mention] = []
     known = LEXICON.get
@@ -56,12 +71,6 @@ def read(text: str) -> Reading:
         at += length
     found.extend(sentence.finish())
     return Reading(tuple(found), end)
-
-
-def _tokens(text: str) -> list[str]:
-    # A capital after a line break starts a sentence; lowering the text would hide it.
-    marked = _BREAKS_IN_PROSE.sub("\n;", text) if "\n" in text else text
-    return _TOKEN.findall(marked.replace("\u2019", "'").lower())
 
 
 def _phrase(entry: tuple[tuple[tuple[str, ...], Symbol], ...], words: list[str], at: int) -> tuple[Symbol | None, int]:

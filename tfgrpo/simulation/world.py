@@ -123,6 +123,15 @@ class World:
             families=tuple(replace(one, needs=tuple(map(_turned, one.needs))) for one in self.families),
         )
 
+    def idle(self) -> World:
+        """The same world with nothing to learn: whatever is done, a task succeeds as often as this world's do."""
+        return replace(
+            self,
+            dials=replace(self.dials, best=self.expected_success()),
+            rules=(),
+            families=tuple(replace(one, needs=()) for one in self.families),
+        )
+
     def expected_success(self) -> float:
         """Mean success over the families' ordinary tasks when nothing is said."""
         return sum(family.expected(self.dials) for family in self.families) / len(self.families)

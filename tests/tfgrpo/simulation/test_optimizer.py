@@ -235,3 +235,18 @@ _PIECES = st.sampled_from(
 )
 def test_no_prompt_makes_the_optimizer_fail(stage: str, user: str) -> None:
     assert isinstance(ask(stage, user), str)
+
+
+def test_every_second_lesson_of_a_contrary_optimizer_is_the_opposite() -> None:
+    prompt = contrast_prompt(planted(luck(8), UNITS, 1))
+    frame = read_frame((Message("system", "Stage: contrast"), Message("user", prompt)))
+    said = [optimizer.contrast(frame, luck(seed), Dials(contrary=0.5, spurious=0.0, second=0.0)) for seed in range(200)]
+    against = sum(parse(one["lessons"][0])[0].polarity < 0 for one in said)  # type: ignore[index]
+    assert 70 < against < 130
+
+
+def test_with_no_rollout_to_study_one_lesson_is_guessed_out_of_all() -> None:
+    frame = read_frame((Message("system", "Stage: contrast"), Message("user", "<task>\nx\n</task>")))
+    said = [parse(optimizer.contrast(frame, luck(seed), Dials())["lessons"][0]) for seed in range(100)]  # type: ignore[index]
+    assert {len(one) for one in said} == {1}
+    assert len({one[0].feature for one in said}) > 60

@@ -99,3 +99,12 @@ def test_the_last_answer_line_is_what_counts(answer: str, reward: float) -> None
 
 def test_nothing_is_right_without_a_reference() -> None:
     assert grade("Answer: ", None) == 0.0
+
+
+def test_an_idle_world_needs_nothing_and_succeeds_as_often_as_the_world_it_was() -> None:
+    for world in WORLDS[:10]:
+        idle = world.idle()
+        assert not idle.rules
+        assert not [family for family in idle.families if family.needs]
+        assert idle.expected_success() == pytest.approx(world.expected_success())
+        assert idle.tasks(5, split="test") == world.tasks(5, split="test")

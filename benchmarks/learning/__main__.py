@@ -1,0 +1,90 @@
+"""`make compare`: learners side by side on the simulated provider, seed by seed, on two processes.
+
+Progress goes to standard error, the report as Markdown to standard output; `--rows FILE` keeps every number.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Final
+
+from benchmarks.learning.learners import BUDGET, OURS, TASKS
+from benchmarks.learning.run import FRESH_SAMPLES, FRESH_TASKS, Row, run
+from benchmarks.learning.settings import SETTINGS
+from benchmarks.learning.summary import found, markdown
+
+FIRST: Final = 100_000
+"""The first seed that is reported: the learner was developed on seeds below 1000 only."""
+ROOT: Final = Path(__file__).parents[2]
+SIMULATOR: Final = "tfgrpo/simulation"
+
+
+def one(setting: int, seed: int) -> Row:
+    """Return the row of one setting and seed."""
+    return asyncio.run(run(SETTINGS[setting], seed))
+
+
+def main() -> None:
+    """Run, and print what came of it."""
+    arguments = _arguments()
+    jobs = [(setting, arguments.first + seed) for seed in range(arguments.seeds) for setting in range(len(SETTINGS))]
+    began, simulator, learner = time.monotonic(), _commit(SIMULATOR), _commit("tfgrpo")
+    rows: list[Row] = []
+    with ProcessPoolExecutor(arguments.processes) as pool:
+        for done in as_completed([pool.submit(one, *job) for job in jobs]):
+            rows.append(done.result())
+            _keep(rows[-1], arguments.rows)
+            _tell(f"\r{len(rows)} of {len(jobs)} after {time.monotonic() - began:.0f} s")
+    _tell("\n")
+    minutes = (time.monotonic() - began) / 60
+    sys.stdout.write(
+        f"Seeds {arguments.first} to {arguments.first + arguments.seeds - 1}; {minutes:.0f} minutes on "
+        f"{arguments.processes} processes; simulator at commit {simulator}, learner at {learner}. "
+        f"{TASKS} tasks, {BUDGET} policy calls, G {OURS.group_size}, our batch size {OURS.batch_size}; reward is the "
+        f"mean on {FRESH_TASKS} fresh tasks times {FRESH_SAMPLES}.\n\n{markdown(found(rows))}"
+    )
+
+
+def _keep(row: Row, path: Path | None) -> None:
+    if path is not None:
+        with path.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make compare", description="Compare learners on the simulated provider.")
+    parser.add_argument("--seeds", type=int, default=100, help="how many seeds; each is run in every setting")
+    parser.add_argument("--first", type=int, default=FIRST, help="the first seed")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--rows", type=Path, help="a file that each row is appended to as JSON")
+    return parser.parse_args()
+
+
+def _commit(path: str) -> str:
+    """Return the last commit that touched a path, with a `+` where it was changed since."""
+    log = _git("log", "-1", "--format=%h", "--", path)
+    return log + ("+" if _git("status", "--porcelain", "--", path) else "") if log else "unknown"
+
+
+def _git(*arguments: str) -> str:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603, S607 - fixed arguments
+    except OSError:
+        return ""
+    return done.stdout.strip()
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    main()
