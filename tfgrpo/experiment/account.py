@@ -7,7 +7,8 @@ enter as they come: that is sooner, and right where the arms differ in nothing; 
 A trajectory that nobody labelled is counted three ways: at the running mean of those that were (`reward`), as 0
 (`missing_as_0`) and as 1 (`missing_as_1`). The first alone would take an arm whose unhappy users keep silent for a
 better one. The other two are the shares of trajectories judged good, and not judged bad: both rise only where reward
-does, if an arm makes people label more or label less, but not some of them more and others less.
+does, if an arm makes people label more or label less, but not some of them more and others less. `worst` and
+`best` are the bounds without any assumption: what is missing is 0 in the one arm and 1 in the other, and the reverse.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ class Pair:
         self.arm, self.other = arm, other
         self.reward, self.fresh = Effect(arm, other, shares), Effect(arm, other, shares)
         self.missing_as_0, self.missing_as_1 = Effect(arm, other, shares), Effect(arm, other, shares)
+        self.worst, self.best = Effect(arm, other, shares), Effect(arm, other, shares)
         self.labelled = Effect(arm, other, shares)
         self.longer, self.slower = Effect(arm, other, shares), Effect(arm, other, shares)
 
@@ -75,6 +77,8 @@ class Pair:
         self.reward.add(arm, reward)
         self.missing_as_0.add(arm, 0.0 if reward is None else reward)
         self.missing_as_1.add(arm, 1.0 if reward is None else reward)
+        self.worst.add(arm, float(arm != self.arm) if reward is None else reward)
+        self.best.add(arm, float(arm == self.arm) if reward is None else reward)
         self.labelled.add(arm, float(reward is not None))
         if seen.fresh:
             self.fresh.add(arm, reward)
@@ -90,16 +94,14 @@ class Account:
     def __init__(self, shares: Mapping[Arm, float]) -> None:
         self.shares = {arm: shares[arm] for arm in ARMS if shares.get(arm, 0.0) > 0}
         self.tallies = {arm: Tally() for arm in self.shares}
-        self.pairs = {
-            (arm, other): Pair(arm, other, self.shares) for arm, other in combinations(self.shares, 2)
-        }
+        self.pairs = {(arm, other): Pair(arm, other, self.shares) for arm, other in combinations(self.shares, 2)}
         both = {"candidate", "live"} <= self.shares.keys()
         self.early = Effect("candidate", "live", self.shares) if both else None
         self.failed = Effect("candidate", "live", self.shares) if both else None
         self._length, self._pace = _Median(), _Median()
 
     def settle(self, seen: Seen) -> None:
-        """Count a trajectory that has reached the age at which labels are looked at. In the order of their beginning."""
+        """Count a trajectory at the age at which its labels are looked at. In the order of their beginning."""
         if seen.arm not in self.shares:
             return
         self.tallies[seen.arm].add(seen)

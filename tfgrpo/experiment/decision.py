@@ -19,13 +19,15 @@ sooner."""
 class Levels(msgspec.Struct, frozen=True):
     """How much may be due to chance. `candidate`: the how manieth candidate of its set this is, from 1.
 
+    `labelled` is higher than the others: it errs on the side of no promotion.
     `errors`: by how much more often than live a candidate's trajectories may fail.
     """
 
     candidate: int = 1
     better: float = 0.025
     worse: float = 0.05
-    labelled: float = 0.05
+    labelled: float = 0.2
+    alert: float = 0.05
     errors: float = 0.05
 
     @property
@@ -89,5 +91,4 @@ def _alerts(pair: Pair, levels: Levels) -> tuple[str, ...]:
         (pair.longer, "its answers are longer or shorter than live ones"),
         (pair.slower, "its answers come slower or faster than live ones"),
     )
-    return tuple(text for effect, text in said if effect.sequence.differs(levels.labelled))
-
+    return tuple(text for effect, text in said if effect.sequence.differs(levels.alert))
