@@ -66,7 +66,7 @@ class End:
 
 
 def _late(end: End) -> bool:
-    return end.action != "roll back" or end.answered >= 0.03 * A_DAY  # noqa: PLR2004 - as asked
+    return end.action != "roll back" or end.answered >= 0.03 * A_DAY
 
 
 def _promoted(end: End) -> bool:
@@ -177,14 +177,15 @@ def report(case: Case, ends: Sequence[End], seconds: float) -> bool:
     good = 100 * bad <= case.most * len(ends)
     counts = {action: sum(end.action == action for end in ends) for action in ("promote", "roll back", "none")}
     answered = sorted(end.answered for end in ends)
-    print(f"{case.name}: {case.asked}")
-    print(f"    {'met' if good else 'MISSED'}: {bad} of {len(ends)} runs, 95 % interval {low:.1%} to {high:.1%}")
-    print(f"    promoted {counts['promote']}, rolled back {counts['roll back']}, undecided {counts['none']}")
-    print(
-        f"    the candidate answered {median(answered):.0f} (median), {answered[-1 - len(answered) // 20]} (95 %), "
-        f"{answered[-1]} (most); day {median(end.day for end in ends):.2f} (median); took {seconds:.0f} s",
-        flush=True,
+    late = answered[-1 - len(answered) // 20]
+    said = (
+        f"{case.name}: {case.asked}",
+        f"    {'met' if good else 'MISSED'}: {bad} of {len(ends)} runs, 95 % interval {low:.1%} to {high:.1%}",
+        f"    promoted {counts['promote']}, rolled back {counts['roll back']}, undecided {counts['none']}",
+        f"    the candidate answered {median(answered):.0f} (median), {late} (95 %), {answered[-1]} (most)",
+        f"    day {median(end.day for end in ends):.2f} (median); took {seconds:.0f} s",
     )
+    print(*said, sep="\n", flush=True)  # noqa: T201 - a program's result
     return good
 
 

@@ -175,9 +175,8 @@ class Parts:
         self.serve: Application = Cors(self.dispatch, origins) if origins else self.dispatch
         targets = Targets(store, self._recorder, ids, keys, [app.name for app in settings.apps])
         self._feedback = FeedbackEndpoint(keys, targets, self._labels)
-        self._admin: ASGIApp = admin.create(
-            store, self._deployments, keys, ExperimentApi(experiments, settings.promotion.mode)
-        )
+        live = ExperimentApi(experiments, settings.promotion.mode)
+        self._admin: ASGIApp = admin.create(store, self._deployments, keys, live)
         self._health = Health(
             self._router, relay=self._relay, recorder=self._recorder, linker=self._linker, books=self._books
         )

@@ -9,8 +9,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -20,6 +21,9 @@ from tfgrpo.experiment import Account, Levels, Seen
 from tfgrpo.store import START, Place, Store
 from tfgrpo.trajectories import Placed
 from tfgrpo.types import Arm, Assignment, Deployment, Exchange
+
+_Key: TypeAlias = tuple[str, str]
+"""A trajectory, by its app and id."""
 
 LANDING_SECONDS = 5.0
 """What is younger may still be on its way to the store, and would be passed by."""
@@ -37,8 +41,8 @@ class Books:
         self.trained = trained
         self.settled: Place = START
         self.ended: Place = START
-        self.labelled: Place = START
-        self.judged: dict[tuple[str, str], float] = {}
+        self.labelled: Place | None = None
+        self.judged: dict[_Key, float] = {}
         """When the trajectories began whose first label is counted, as far as another one may come."""
 
 
@@ -114,19 +118,20 @@ class Experiments:
         for number in {deployment.live, deployment.candidate} - {None, 0}:
             line = self._store.sets.lineage(deployment.set, number or 0)
             known |= {key for one in line for lesson in one.library.experiences for key in lesson.sources}
-            known |= self._store.experiments.trained_groups([one.run for one in line if one.run is not None])
+            runs = [one.run for one in line if one.run is not None]
+            known |= self._store.experiments.trained_groups(deployment.set, runs) if runs else set()
         return known
 
     def _settle(self, books: Books, now: float) -> None:
         for rows in self._begun(books, books.settled, now - self.window):
-            exchanges, rewards = self._exchanges(rows), self._rewards(rows)
+            exchanges = self._exchanges(rows)
+            rewards = self._rewards(rows, exchanges)
             for row in rows:
-                key = row.app, row.trajectory
-                mine = exchanges.get(key, [])
+                mine = exchanges[_key(row)]
                 books.account.settle(
                     Seen(
                         row.arm,
-                        rewards.get(key),
+                        rewards.get(_key(row)),
                         fresh=row.group not in books.trained,
                         tokens=_tokens(mine),
                         seconds=fmean(one.ended_at - one.started_at for one in mine) if mine else None,
@@ -138,22 +143,26 @@ class Experiments:
         for rows in self._begun(books, books.ended, now - self._early):
             exchanges = self._exchanges(rows)
             for row in rows:
-                mine = exchanges.get((row.app, row.trajectory), [])
-                early = [one for one in mine if one.started_at < row.started_at + self._early]
+                early = [one for one in exchanges[_key(row)] if one.started_at < row.started_at + self._early]
                 books.account.end(row.arm, failed=any(one.outcome in ("failed", "broken") for one in early))
             books.ended = _place(rows[-1])
 
     def _label(self, books: Books, now: float) -> None:
         books.judged = {key: at for key, at in books.judged.items() if at > now - self.window - LANDING_SECONDS}
         name, until = books.deployment.set, now - LANDING_SECONDS
-        while rows := self._store.experiments.labels_since(name, books.revisions, after=books.labelled, until=until):
-            for assignment, placed in rows:
+        if books.labelled is None:
+            # No label of it is older than its first trajectory.
+            first = self._store.experiments.begun(name, books.revisions, after=START, until=until)[:1]
+            books.labelled = (first[0].started_at, "", "") if first else None
+        place = books.labelled
+        while place is not None:
+            books.labelled = place
+            found, place = self._store.experiments.labels_since(name, books.revisions, after=place, until=until)
+            for assignment, placed in found:
                 self._count_first(books, assignment, placed)
-            last = rows[-1][1].label
-            books.labelled = (last.created_at, last.app, last.feedback_id)
 
     def _count_first(self, books: Books, assignment: Assignment, placed: Placed) -> None:
-        key, reward = (assignment.app, assignment.trajectory), _reward([placed])
+        key, reward = _key(assignment), _reward([placed])
         in_time = placed.label.created_at < assignment.started_at + self.window
         if reward is not None and in_time and key not in books.judged:
             books.judged[key] = assignment.started_at
@@ -165,18 +174,23 @@ class Experiments:
             yield rows
             after = _place(rows[-1])
 
-    def _exchanges(self, rows: Sequence[Assignment]) -> dict[tuple[str, str], list[Exchange]]:
-        found: dict[tuple[str, str], list[Exchange]] = {}
-        for app, names in _by_app(rows).items():
-            for name, exchanges in self._store.traffic.of_trajectories(app, names).items():
+    def _exchanges(self, rows: Sequence[Assignment]) -> dict[_Key, list[Exchange]]:
+        names: dict[str, list[str]] = defaultdict(list)
+        for row in rows:
+            names[row.app].append(row.trajectory)
+        found: dict[_Key, list[Exchange]] = {_key(row): [] for row in rows}
+        for app, some in names.items():
+            for name, exchanges in self._store.traffic.of_trajectories(app, some).items():
                 found[app, name] = exchanges
         return found
 
-    def _rewards(self, rows: Sequence[Assignment]) -> dict[tuple[str, str], float]:
-        begun = {(row.app, row.trajectory): row.started_at for row in rows}
-        found: dict[tuple[str, str], float] = {}
-        for app, names in _by_app(rows).items():
-            for name, placed in self._store.experiments.labels(app, names).items():
+    def _rewards(self, rows: Sequence[Assignment], exchanges: Mapping[_Key, list[Exchange]]) -> dict[_Key, float]:
+        """The rewards of those that were labelled in time."""
+        begun = {_key(row): row.started_at for row in rows}
+        found: dict[_Key, float] = {}
+        for app in {app for app, _ in begun}:
+            mine = {name: some for (of, name), some in exchanges.items() if of == app}
+            for name, placed in self._store.experiments.labels(app, mine).items():
                 until = begun[app, name] + self.window
                 reward = _reward([one for one in placed if one.label.created_at < until])
                 if reward is not None:
@@ -195,11 +209,8 @@ def _tokens(exchanges: Sequence[Exchange]) -> int | None:
     return sum(known) if known else None
 
 
-def _by_app(rows: Sequence[Assignment]) -> dict[str, list[str]]:
-    names: dict[str, list[str]] = defaultdict(list)
-    for row in rows:
-        names[row.app].append(row.trajectory)
-    return names
+def _key(row: Assignment) -> _Key:
+    return row.app, row.trajectory
 
 
 def _place(row: Assignment) -> Place:
