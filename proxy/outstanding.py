@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 
 from proxy.deployments import Deployments
@@ -43,6 +44,7 @@ class Outstanding:
         self._patience = patience
         self._clock = clock
         self._waiting: dict[str, int] = {}
+        self._drawn: Counter[str] = Counter()
         self._poller: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -60,14 +62,17 @@ class Outstanding:
         """Say whether no further candidate may be drawn now."""
         if self._most is None or not _draws(deployment):
             return False
-        return self._waiting.get(deployment.set, 0) >= self._most
+        name = deployment.set
+        return self._waiting.get(name, 0) + self._drawn[name] >= self._most
 
     def drew(self, set_name: str) -> None:
         """Count a candidate that this worker drew."""
-        self._waiting[set_name] = self._waiting.get(set_name, 0) + 1
+        if self._most is not None:
+            self._drawn[set_name] += 1
 
     async def count(self) -> None:
         """Take the counts from the store."""
+        drawn = Counter(self._drawn)
         for deployment in self._deployments.all():
             if _draws(deployment):
                 try:
@@ -75,7 +80,9 @@ class Outstanding:
                 except StoreError as error:
                     _log.warning("the bound on waiting candidates stands at its last count: %s", error)
                     return
-                self._waiting[deployment.set] = found
+                # What was drawn since the last count may have landed or not: it is counted once more until the next.
+                self._waiting[deployment.set] = found + drawn[deployment.set]
+                self._drawn[deployment.set] -= drawn[deployment.set]
 
     def _awaiting(self, deployment: Deployment) -> int:
         since, most = self._clock() - self._patience, self._most or 0

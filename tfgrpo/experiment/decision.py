@@ -26,7 +26,7 @@ class Levels(msgspec.Struct, frozen=True):
     candidate: int = 1
     better: float = 0.025
     worse: float = 0.05
-    labelled: float = 0.2
+    labelled: float = 0.5
     alert: float = 0.05
     errors: float = 0.05
 

@@ -44,8 +44,8 @@ class Sequence:
         self.count = 0
         self._sum = 0.0
         self._squares = 0.0
-        self._rising = [0.0] * STEPS
-        self._falling = [0.0] * STEPS
+        self._rising: dict[int, float] = {}
+        self._falling: dict[int, float] = {}
 
     def add(self, score: float, *, low: float, high: float) -> None:
         """Count one more score. It was known before that it would lie in [low, high], which holds 0."""
@@ -55,8 +55,10 @@ class Sequence:
             square = scaled * scaled
             self._sum += scaled
             self._squares += square
-            self._rising[_step(-low / self.reach)] += square
-            self._falling[_step(high / self.reach)] += square
+            step = _step(-low / self.reach)
+            self._rising[step] = self._rising.get(step, 0.0) + square
+            step = _step(high / self.reach)
+            self._falling[step] = self._falling.get(step, 0.0) + square
 
     @property
     def mean(self) -> float | None:
@@ -83,7 +85,7 @@ class Sequence:
         high = self._sum + _margin(self._falling, alpha / 2)
         return self.reach * low / self.count, self.reach * high / self.count
 
-    def _passes(self, total: float, squares: list[float], alpha: float) -> bool:
+    def _passes(self, total: float, squares: dict[int, float], alpha: float) -> bool:
         bar = log(1 / alpha)
         # No g does better than the bound of a normal variable: most looks end here.
         if total <= 0 or total * total <= 2 * bar * self._squares:
@@ -95,8 +97,8 @@ def _step(bound: float) -> int:
     return min(STEPS, max(1, ceil(bound * STEPS))) - 1
 
 
-def _costs(squares: list[float]) -> list[float]:
-    return [sum(cost * square for cost, square in zip(costs, squares, strict=True)) for costs in _COSTS]
+def _costs(squares: dict[int, float]) -> list[float]:
+    return [sum(costs[step] * square for step, square in squares.items()) for costs in _COSTS]
 
 
 def _evidence(total: float, costs: list[float]) -> float:
@@ -106,7 +108,7 @@ def _evidence(total: float, costs: list[float]) -> float:
     return largest + log(sum(exp(exponent - largest) for exponent in exponents)) - _LOG_RATES
 
 
-def _margin(squares: list[float], alpha: float) -> float:
+def _margin(squares: dict[int, float], alpha: float) -> float:
     """The sum at which the evidence passes: it rises with the sum, so halving finds it."""
     bar, costs = log(1 / alpha), _costs(squares)
     low, high = 0.0, min((bar + _LOG_RATES + cost) / rate for rate, cost in zip(RATES, costs, strict=True))
