@@ -119,6 +119,7 @@ def _pair(pair: Pair) -> dict[str, Any]:
         "new_groups": _effect(pair.fresh),
         "longer": _effect(pair.longer),
         "slower": _effect(pair.slower),
+        "unusual_finish": _effect(pair.unusual),
     }
 
 

@@ -98,7 +98,7 @@ class Experiments:
                 revisions=revisions,
                 trained=self._trained(deployment),
             )
-            self._forget(deployment)
+            self._forget(deployment, history[0].effective)
             self._books[key] = books
         books.deployment, books.revisions = deployment, revisions
         now = self._clock()
@@ -107,9 +107,9 @@ class Experiments:
         self._settle(books, now)
         return books
 
-    def _forget(self, deployment: Deployment) -> None:
-        """Keep one experiment of a set: books are made again where they are asked for again."""
-        for key in [key for key in self._books if key[0] == deployment.set]:
+    def _forget(self, deployment: Deployment, current: int) -> None:
+        """Keep a set's current books, and make room for others: those are made again where they are asked for again."""
+        for key in [key for key in self._books if key[0] == deployment.set and key[1] != current]:
             del self._books[key]
 
     def _trained(self, deployment: Deployment) -> set[str]:
@@ -135,6 +135,7 @@ class Experiments:
                         fresh=row.group not in books.trained,
                         tokens=_tokens(mine),
                         seconds=fmean(one.ended_at - one.started_at for one in mine) if mine else None,
+                        finish=mine[-1].finish_reason if mine else None,
                     )
                 )
             books.settled = _place(rows[-1])

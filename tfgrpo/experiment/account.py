@@ -13,6 +13,7 @@ does, if an arm makes people label more or label less, but not some of them more
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Final
@@ -29,7 +30,7 @@ class Seen(msgspec.Struct, frozen=True):
     """What a drawn trajectory had come to at a fixed age. `reward` None: nobody labelled it.
 
     `fresh`: it belongs to a group that neither version was trained on. `tokens` and `seconds` are those of its
-    answers, None where unknown.
+    answers, `finish` is why the last of them ended; None where unknown.
     """
 
     arm: Arm
@@ -37,6 +38,7 @@ class Seen(msgspec.Struct, frozen=True):
     fresh: bool = False
     tokens: int | None = None
     seconds: float | None = None
+    finish: str | None = None
 
 
 class Tally:
@@ -70,9 +72,10 @@ class Pair:
         self.worst, self.best = Effect(arm, other, shares), Effect(arm, other, shares)
         self.labelled = Effect(arm, other, shares)
         self.longer, self.slower = Effect(arm, other, shares), Effect(arm, other, shares)
+        self.unusual = Effect(arm, other, shares)
 
-    def add(self, seen: Seen, *, longer: bool | None, slower: bool | None) -> None:
-        """Count one trajectory of any arm."""
+    def add(self, seen: Seen, *, longer: bool | None, slower: bool | None, unusual: bool | None) -> None:
+        """Count one trajectory of any arm: longer and slower than the median, ended in another way than most."""
         arm, reward = seen.arm, seen.reward
         self.reward.add(arm, reward)
         self.missing_as_0.add(arm, 0.0 if reward is None else reward)
@@ -82,10 +85,9 @@ class Pair:
         self.labelled.add(arm, float(reward is not None))
         if seen.fresh:
             self.fresh.add(arm, reward)
-        if longer is not None:
-            self.longer.add(arm, float(longer))
-        if slower is not None:
-            self.slower.add(arm, float(slower))
+        for effect, passed in ((self.longer, longer), (self.slower, slower), (self.unusual, unusual)):
+            if passed is not None:
+                effect.add(arm, float(passed))
 
 
 class Account:
@@ -99,6 +101,7 @@ class Account:
         self.early = Effect("candidate", "live", self.shares) if both else None
         self.failed = Effect("candidate", "live", self.shares) if both else None
         self._length, self._pace = _Median(), _Median()
+        self._finishes: Counter[str] = Counter()
 
     def settle(self, seen: Seen) -> None:
         """Count a trajectory at the age at which its labels are looked at. In the order of their beginning."""
@@ -106,8 +109,9 @@ class Account:
             return
         self.tallies[seen.arm].add(seen)
         longer, slower = self._length.passed_by(seen.tokens), self._pace.passed_by(seen.seconds)
+        unusual = self._unusual(seen.finish)
         for pair in self.pairs.values():
-            pair.add(seen, longer=longer, slower=slower)
+            pair.add(seen, longer=longer, slower=slower, unusual=unusual)
 
     def label(self, arm: Arm, reward: float) -> None:
         """Count the first label of a trajectory. In the order of their coming."""
@@ -122,6 +126,14 @@ class Account:
     def against_live(self) -> Pair | None:
         """Return the effects of the candidate against live; None where one of them is not drawn."""
         return self.pairs.get(("candidate", "live"))
+
+    def _unusual(self, finish: str | None) -> bool | None:
+        """Say whether it ended in another way than most before it, then count it; None for the first."""
+        if finish is None:
+            return None
+        most = self._finishes.most_common(1)
+        self._finishes[finish] += 1
+        return finish != most[0][0] if most else None
 
     def __iter__(self) -> Iterator[Pair]:
         return iter(self.pairs.values())

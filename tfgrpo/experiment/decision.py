@@ -90,5 +90,6 @@ def _alerts(pair: Pair, levels: Levels) -> tuple[str, ...]:
     said = (
         (pair.longer, "its answers are longer or shorter than live ones"),
         (pair.slower, "its answers come slower or faster than live ones"),
+        (pair.unusual, "its answers end for other reasons than live ones (finish_reason)"),
     )
     return tuple(text for effect, text in said if effect.sequence.differs(levels.alert))

@@ -77,6 +77,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         'CREATE INDEX evidence_set ON evidence ("set", kind, created_at)',
     ),
     (
+        "ALTER TABLE exchanges ADD COLUMN finish_reason VARCHAR",
         "CREATE INDEX labels_created ON labels (created_at)",
         """CREATE INDEX trajectories_candidate ON trajectories ("set", started_at) WHERE arm = 'candidate'""",
     ),

@@ -110,6 +110,16 @@ def test_longer_answers_only_alert() -> None:
     assert any("longer" in alert for alert in decision.alerts)
 
 
+def test_answers_that_end_for_other_reasons_only_alert() -> None:
+    books = Account(SHARES)
+    for number in range(600):
+        arm: Arm = "candidate" if number % 5 == 0 else "live"
+        books.settle(Seen(arm, 1.0, finish="length" if arm == "candidate" and number % 2 else "stop"))
+    decision = decided(books)
+    assert decision.action == "none"
+    assert any("finish_reason" in alert for alert in decision.alerts)
+
+
 def test_without_live_or_candidate_nothing_is_decided() -> None:
     assert decided(Account({"live": 0.5, "control": 0.5})).action == "none"
 
