@@ -62,6 +62,7 @@ from proxy.upstream import HttpUpstream
 from tfgrpo.errors import TfgrpoError
 from tfgrpo.experiment import Levels
 from tfgrpo.store import Store
+from tfgrpo.weighing import Metric
 
 CONFIG_VARIABLE: Final = "TFGRPO_CONFIG"
 """How the parent tells its workers which configuration file to read."""
@@ -258,6 +259,7 @@ def _experiments(settings: Settings, store: Store) -> Experiments:
         window=of.label_window,
         early=of.early_window,
         levels=Levels(better=levels.better, worse=levels.worse, errors=levels.errors),
+        metrics={name: Metric(one.weight, one.worst, one.best) for name, one in settings.training.metrics.items()},
     )
 
 

@@ -21,6 +21,7 @@ from tfgrpo.experiment import Account, Levels, Seen
 from tfgrpo.store import START, Place, Store
 from tfgrpo.trajectories import Placed
 from tfgrpo.types import Arm, Assignment, Deployment, Exchange
+from tfgrpo.weighing import REWARD_ONLY, Metrics
 
 _Key: TypeAlias = tuple[str, str]
 """A trajectory, by its app and id."""
@@ -49,16 +50,24 @@ class Books:
 class Experiments:
     """The experiments of all sets. All calls block, one at a time.
 
-    A trajectory settles at the age of `window` seconds; whether it failed is looked at at the age of `early`.
+    `metrics` says what labels come to, as for training. A trajectory settles at the age of `window` seconds; whether it failed is looked at at the age of `early`.
     """
 
     def __init__(
-        self, store: Store, *, window: float, early: float, levels: Levels, clock: Callable[[], float] = time.time
+        self,
+        store: Store,
+        *,
+        window: float,
+        early: float,
+        levels: Levels,
+        metrics: Metrics = REWARD_ONLY,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.window = window
         self._store = store
         self._early = min(early, window)
         self._levels = levels
+        self._metrics = metrics
         self._clock = clock
         self._books: dict[tuple[str, int], Books] = {}
         self._turn = threading.Lock()
@@ -163,7 +172,7 @@ class Experiments:
                 self._count_first(books, assignment, placed)
 
     def _count_first(self, books: Books, assignment: Assignment, placed: Placed) -> None:
-        key, reward = _key(assignment), _reward([placed])
+        key, reward = _key(assignment), _reward([placed], self._metrics)
         in_time = placed.label.created_at < assignment.started_at + self.window
         if reward is not None and in_time and key not in books.judged:
             books.judged[key] = assignment.started_at
@@ -193,15 +202,15 @@ class Experiments:
             mine = {name: some for (of, name), some in exchanges.items() if of == app}
             for name, placed in self._store.experiments.labels(app, mine).items():
                 until = begun[app, name] + self.window
-                reward = _reward([one for one in placed if one.label.created_at < until])
+                reward = _reward([one for one in placed if one.label.created_at < until], self._metrics)
                 if reward is not None:
                     found[app, name] = reward
         return found
 
 
-def _reward(placed: Sequence[Placed]) -> float | None:
+def _reward(placed: Sequence[Placed], metrics: Metrics) -> float | None:
     """The mean reward of the rollouts of one trajectory: it has several where several answers were asked for."""
-    values = [reward.value for reward in trajectories.rewards(placed).values()]
+    values = [reward.value for reward in trajectories.rewards(placed, metrics).values()]
     return fmean(values) if values else None
 
 

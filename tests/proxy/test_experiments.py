@@ -24,6 +24,7 @@ from tests.proxy.asgi import Answer, call
 from tfgrpo.experiment import Levels
 from tfgrpo.store import Batch, Store
 from tfgrpo.types import Arm, Assignment, Bodies, Deployment, Exchange, Experience, Label, Library
+from tfgrpo.weighing import Metric
 
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -193,6 +194,18 @@ def test_only_the_first_label_of_a_trajectory_counts_early(traffic: Traffic, exp
     assert books.account.early is not None
     assert books.account.early.sequence.count == 1
     assert (books.account.early.sequence.mean or 0) > 0
+
+
+def test_labels_come_to_a_reward_by_the_metrics_of_training(kept: Store, traffic: Traffic) -> None:
+    row = traffic.begin("live", None)
+    said = structs.replace(examples.label("f", 5.0), exchange=f"ex-{row.trajectory}", metric="stars", created_at=1.0)
+    kept.labels.add([said])
+    traffic.now = 2 * DAY
+    metrics = {"stars": Metric(worst=1, best=5)}
+    weighed = Experiments(kept, window=DAY, early=HOUR, levels=Levels(), metrics=metrics, clock=traffic.clock)
+    books = weighed.look("math")
+    assert books is not None
+    assert (books.account.tallies["live"].labelled, books.account.tallies["live"].rewards) == (1, 1.0)
 
 
 def test_groups_that_a_version_was_trained_on_are_told_apart(traffic: Traffic, experiments: Experiments) -> None:
