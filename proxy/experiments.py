@@ -50,7 +50,8 @@ class Books:
 class Experiments:
     """The experiments of all sets. All calls block, one at a time.
 
-    `metrics` says what labels come to, as for training. A trajectory settles at the age of `window` seconds; whether it failed is looked at at the age of `early`.
+    `metrics` says what labels come to, as for training. A trajectory settles at the age of `window` seconds; whether
+    it failed is looked at at the age of `early`.
     """
 
     def __init__(

@@ -6,7 +6,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfgrpo.experiment.sequence import Sequence
+from tfgrpo.experiment.sequence import RATES, Sequence
 
 SCORES = st.lists(st.floats(-3, 3), min_size=1, max_size=60)
 
@@ -60,6 +60,17 @@ def test_a_known_bound_on_one_side_makes_the_other_side_sharper() -> None:
         known.add(0.5, low=-0.2, high=1)
     assert known.interval(0.05)[0] > plain.interval(0.05)[0]
     assert known.interval(0.05)[1] == plain.interval(0.05)[1]
+
+
+def test_the_evidence_is_the_mixture_of_the_theorem() -> None:
+    made = Sequence(2.0)
+    for _ in range(20):
+        made.add(1.0, low=-2, high=2)
+    # In parts of the reach: the sum is 10, that of the squares 5.
+    each = [math.exp(10 * rate - 5 * (-math.log(1 - rate) - rate)) for rate in RATES]
+    level = len(each) / sum(each)
+    assert made.above(level * 1.001)
+    assert not made.above(level * 0.999)
 
 
 def test_an_average_that_drifts_is_covered_at_every_look_of_nearly_every_run() -> None:
