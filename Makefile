@@ -53,7 +53,7 @@ soak: setup
 	@echo "soak: 100,000 requests, 2,000 aborted streams, and a store that takes nothing; a few minutes"
 	@$(BIN)/python -m benchmarks.soak $(ARGS)
 
-# SEEDS= says how many runs of each case; 200 take about ten minutes on two cores.
+# SEEDS= says how many runs of each case; 200 take about twelve minutes on two cores.
 live: setup
 	@echo "live: simulated live traffic, $(or $(SEEDS),200) runs of each case, two at a time"
 	@$(BIN)/python -m benchmarks.live --seeds $(or $(SEEDS),200) $(ARGS)
