@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup serve test check lint types tour bench bench-groups compare soak lock clean
+.PHONY: setup serve test check lint types tour bench bench-groups compare soak live lock clean
 
 setup: $(READY)
 
@@ -60,6 +60,11 @@ compare: setup
 soak: setup
 	@echo "soak: 100,000 requests, 2,000 aborted streams, and a store that takes nothing; a few minutes"
 	@$(BIN)/python -m benchmarks.soak $(ARGS)
+
+# SEEDS= says how many runs of each case; 200 take about twelve minutes on two cores.
+live: setup
+	@echo "live: simulated live traffic, $(or $(SEEDS),200) runs of each case, two at a time"
+	@$(BIN)/python -m benchmarks.live --seeds $(or $(SEEDS),200) $(ARGS)
 
 # Writes the lock files anew. No index address may stand in them.
 lock: setup

@@ -1,6 +1,6 @@
 """The control plane as JSON under `/admin/api`: who may use it, which call goes where, how it refuses.
 
-What the calls do stands in `admin_sets` and `admin_traffic`.
+What the calls do stands in `admin_sets`, `admin_experiment` and `admin_traffic`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from starlette.routing import Route
 from starlette.status import HTTP_405_METHOD_NOT_ALLOWED
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from proxy.admin_experiment import ExperimentApi
 from proxy.admin_sets import SetsApi
 from proxy.admin_traffic import TrafficApi
 from proxy.auth import Keys
@@ -24,7 +25,7 @@ from tfgrpo.errors import TfgrpoError
 from tfgrpo.store import Store
 
 
-def create(store: Store, deployments: Deployments, keys: Keys) -> ASGIApp:
+def create(store: Store, deployments: Deployments, keys: Keys, live: ExperimentApi) -> ASGIApp:
     """Return the ASGI app of every path under `/admin/api`. It lets nobody in but an administrator."""
     sets, traffic = SetsApi(store, deployments), TrafficApi(store)
     one_set = "/admin/api/sets/{set}"
@@ -37,6 +38,7 @@ def create(store: Store, deployments: Deployments, keys: Keys) -> ASGIApp:
             _route(f"{one_set}/deployment", GET=sets.deployment, PUT=sets.deploy),
             _route(f"{one_set}/rollback", POST=sets.rollback),
             _route(f"{one_set}/history", GET=sets.history),
+            _route(f"{one_set}/experiment", GET=live.experiment),
             _route("/admin/api/exchanges", GET=traffic.exchanges),
             _route("/admin/api/exchanges/{exchange}", GET=traffic.exchange),
             _route("/admin/api/trajectories/{trajectory:path}", GET=traffic.trajectory),

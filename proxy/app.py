@@ -34,6 +34,7 @@ from starlette.types import ASGIApp
 from uvicorn.config import STARTUP_FAILURE
 
 from proxy import admin, websockets
+from proxy.admin_experiment import ExperimentApi
 from proxy.auth import Keys
 from proxy.bookkeeping import Bookkeeper
 from proxy.client import Client, Receive, Scope, Send
@@ -41,6 +42,7 @@ from proxy.cors import Application, Cors
 from proxy.deployments import Deployments
 from proxy.errors import STOPPED, ProxyError
 from proxy.exchange_ids import ExchangeIds
+from proxy.experiments import Experiments
 from proxy.feedback import FeedbackEndpoint
 from proxy.health import PATHS, Health
 from proxy.label_targets import Targets
@@ -48,7 +50,9 @@ from proxy.label_writer import LabelWriter
 from proxy.linking import Linker
 from proxy.litellm_upstream import LitellmUpstream
 from proxy.origins import Origins
+from proxy.outstanding import Outstanding
 from proxy.placing import Placing
+from proxy.promotion import Promotion
 from proxy.recording import Recorder
 from proxy.relay import Limits, Relay
 from proxy.routing import Router
@@ -56,7 +60,9 @@ from proxy.scheduler import Scheduler, parse
 from proxy.settings import Settings, load
 from proxy.upstream import HttpUpstream
 from tfgrpo.errors import TfgrpoError
+from tfgrpo.experiment import Levels
 from tfgrpo.store import Store
+from tfgrpo.weighing import Metric
 
 CONFIG_VARIABLE: Final = "TFGRPO_CONFIG"
 """How the parent tells its workers which configuration file to read."""
@@ -129,6 +135,7 @@ class Parts:
             peers=peers,
         )
         self._labels = LabelWriter(store)
+        self._outstanding = _outstanding(settings, store, self._deployments)
         self._linker = Linker(
             store,
             self._deployments,
@@ -137,7 +144,10 @@ class Parts:
             ignore=settings.grouping.patterns,
             system=settings.grouping.system,
             peers=peers,
+            outstanding=self._outstanding,
         )
+        experiments = _experiments(settings, store)
+        self._promotion = _promotion(settings, store, self._deployments, experiments)
         self._scheduler = _scheduler(settings, store, config)
         self._router = Router(settings)
         self._litellm = LitellmUpstream(settings, self._router.models)
@@ -166,7 +176,8 @@ class Parts:
         self.serve: Application = Cors(self.dispatch, origins) if origins else self.dispatch
         targets = Targets(store, self._recorder, ids, keys, [app.name for app in settings.apps])
         self._feedback = FeedbackEndpoint(keys, targets, self._labels)
-        self._admin: ASGIApp = admin.create(store, self._deployments, keys)
+        live = ExperimentApi(experiments, settings.promotion.mode)
+        self._admin: ASGIApp = admin.create(store, self._deployments, keys, live)
         self._health = Health(
             self._router, relay=self._relay, recorder=self._recorder, linker=self._linker, books=self._books
         )
@@ -179,6 +190,9 @@ class Parts:
         self._recorder.start()
         self._labels.start()
         await self._deployments.start()
+        await self._outstanding.start()
+        if self._promotion is not None:
+            await self._promotion.start()
         if self._scheduler is not None:
             await self._scheduler.start()
 
@@ -186,6 +200,9 @@ class Parts:
         """Stop in the reverse order of what depends on what: nothing is lost that was taken in."""
         if self._scheduler is not None:
             await self._scheduler.stop()
+        if self._promotion is not None:
+            await self._promotion.stop()
+        await self._outstanding.stop()
         await self._books.drain()
         await self._deployments.stop()
         await asyncio.to_thread(self._labels.stop)
@@ -233,3 +250,27 @@ def _scheduler(settings: Settings, store: Store, config: Path | None) -> Schedul
         return None
     named = dict.fromkeys([name for app in settings.apps for name in app.sets] + [r.set for r in settings.routes])
     return Scheduler(store, parse(settings.training.schedule), sets=tuple(named), config=config)
+
+
+def _experiments(settings: Settings, store: Store) -> Experiments:
+    of, levels = settings.experiment, settings.promotion
+    return Experiments(
+        store,
+        window=of.label_window,
+        early=of.early_window,
+        levels=Levels(better=levels.better, worse=levels.worse, errors=levels.errors),
+        metrics={name: Metric(one.weight, one.worst, one.best) for name, one in settings.training.metrics.items()},
+    )
+
+
+def _outstanding(settings: Settings, store: Store, deployments: Deployments) -> Outstanding:
+    most = settings.promotion.outstanding if settings.promotion.mode == "auto" else None
+    return Outstanding(store, deployments, most=most, patience=settings.experiment.early_window)
+
+
+def _promotion(
+    settings: Settings, store: Store, deployments: Deployments, experiments: Experiments
+) -> Promotion | None:
+    if settings.promotion.mode != "auto":
+        return None
+    return Promotion(store, deployments, experiments, share=settings.promotion.share)

@@ -35,12 +35,19 @@ def asked(pin: Pin, *, injectable: bool) -> Treatment | None:
     return None if pin is None else Treatment("pinned", pin)
 
 
-def first(secret: bytes, trajectory: str, deployment: Deployment | None, *, lost: bool) -> Treatment:
-    """Return what a new trajectory is given. `lost`: it continues something that was not found again."""
+def first(
+    secret: bytes, trajectory: str, deployment: Deployment | None, *, lost: bool, full: bool = False
+) -> Treatment:
+    """Return what a new trajectory is given. `lost`: it continues something that was not found again.
+
+    `full`: as many candidates await their label as may. Then it is not drawn, and gets live.
+    """
     if deployment is None:
         return Treatment("none")
     if lost:
         return Treatment("unknown", deployment.live or EMPTY_VERSION, None, deployment.revision)
+    if full:
+        return Treatment("live", deployment.live or EMPTY_VERSION, None, deployment.revision)
     arm, probability = experiment.draw(secret, experiment.name(deployment), trajectory, deployment.shares)
     version = {"live": deployment.live, "candidate": deployment.candidate}.get(arm)
     return Treatment(arm, version or EMPTY_VERSION, probability, deployment.revision)

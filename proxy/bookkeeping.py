@@ -141,5 +141,6 @@ def _exchange(
         choices=call.request.n if call.request is not None else 1,
         retry=placement.retry if placement is not None else False,
         truncated=transcript.truncated,
+        finish_reason=response.choices[0].finish_reason if response is not None and response.choices else None,
         note="; ".join(transcript.notes),
     )

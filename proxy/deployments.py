@@ -83,6 +83,10 @@ class Deployments:
         """Return the deployment of a set; None when it has none."""
         return self._snapshot.deployments.get(set_name)
 
+    def all(self) -> list[Deployment]:
+        """Return the deployments of all sets that have one."""
+        return list(self._snapshot.deployments.values())
+
     def newest_rollback(self, set_name: str) -> int:
         """Return the revision of the newest rollback of a set, 0 if there was none."""
         return self._snapshot.rollbacks.get(set_name, 0)

@@ -20,6 +20,7 @@ from proxy.clues import Clues, clues, task_number
 from proxy.clues import Evidence as Evidence
 from proxy.deployments import Deployments
 from proxy.link_cache import LinkCache, Node
+from proxy.outstanding import Outstanding
 from proxy.randomness import RandomBytes
 from proxy.recall import IDLE_SECONDS, PATIENCE, Recall
 from proxy.recall import Stats as Stats
@@ -82,8 +83,10 @@ class Linker:
         patience: float = PATIENCE,
         clock: Callable[[], float] = time.time,
         cache: LinkCache | None = None,
+        outstanding: Outstanding | None = None,
     ) -> None:
         self._deployments = deployments
+        self._outstanding = outstanding
         self._recorder = recorder
         self._secret = secret
         self._random = RandomBytes()
@@ -217,8 +220,9 @@ class Linker:
     def _drawn(self, evidence: Evidence, trajectory: str, *, lost: bool) -> Treatment:
         """What the first request of a trajectory is given."""
         deployment = self._deployments.current(evidence.set_name) if evidence.set_name is not None else None
+        full = self._outstanding is not None and deployment is not None and self._outstanding.full(deployment)
         return arms.asked(evidence.pin, injectable=evidence.injectable) or arms.first(
-            self._secret, trajectory, deployment, lost=lost
+            self._secret, trajectory, deployment, lost=lost, full=full
         )
 
     def _beginning(self, found: Clues, *, certain: bool) -> _Beginning:
@@ -239,6 +243,8 @@ class Linker:
     def _start(self, beginning: _Beginning, evidence: Evidence, found: Clues, exchange_id: str) -> Placement:
         treatment = self._drawn(evidence, beginning.name, lost=beginning.lost)
         assignment = self._assignment(evidence, beginning.name, treatment)
+        if self._outstanding is not None and treatment.arm == "candidate":
+            self._outstanding.drew(evidence.set_name or "")
         node = Node(exchange_id, assignment, assignment.started_at)
         if beginning.ours:
             self._recorder.put_link(assignment)

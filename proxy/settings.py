@@ -24,6 +24,7 @@ from pydantic import (
 )
 
 from proxy.addresses import is_loopback
+from proxy.experiment_settings import ExperimentSettings, PromotionSettings
 from proxy.model_list import OPENAI_BASE_URL, Credentials, LitellmParams, ModelEntry, Parameters
 from tfgrpo.configuration import (
     DEFAULT_FILE,
@@ -270,6 +271,8 @@ class Settings(Layered):
     grouping: Grouping = Grouping()
     recorder: RecorderSettings = RecorderSettings()
     training: Training = Field(default_factory=Training)
+    experiment: ExperimentSettings = ExperimentSettings()
+    promotion: PromotionSettings = PromotionSettings()
 
     @model_validator(mode="before")
     @classmethod

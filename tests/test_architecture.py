@@ -26,6 +26,7 @@ OPEN_TO_PROXY = {
     "store",
     "experiment",
     "configuration",
+    "weighing",
 }
 """The rooms of `tfgrpo` that `proxy` may enter. `configuration` holds the sections that both programs read."""
 

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from benchmarks import live
 from benchmarks.bodies import Requests
 from benchmarks.goals import GOALS, derive
 from benchmarks.load import LoadError, counted, streams
@@ -90,3 +91,13 @@ def test_added_latency_is_taken_within_a_round() -> None:
         results.add("latency", "this proxy", {"p50": through, "p99": through})
     derive(results)
     assert [one["added_p50"] for one in results.rounds["latency"]["this proxy"]] == [2.0, 3.0]
+
+
+def test_a_harmful_candidate_of_the_simulated_traffic_is_rolled_back_soon() -> None:
+    ends = [live.run("harm", seed) for seed in range(3)]
+    assert [(end.action, end.answered < 600) for end in ends] == [("roll back", True)] * 3
+
+
+@pytest.mark.parametrize(("bad", "runs", "low", "high"), [(0, 200, 0.0, 0.0183), (10, 200, 0.0242, 0.0900)])
+def test_a_rate_is_given_with_its_exact_interval(bad: int, runs: int, low: float, high: float) -> None:
+    assert live.interval(bad, runs) == pytest.approx((low, high), abs=5e-4)

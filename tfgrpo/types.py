@@ -223,6 +223,8 @@ class Exchange(msgspec.Struct, frozen=True):
     """The client's SDK says that it repeats a request which failed: no new rollout."""
     truncated: bool = False
     """A body was larger than what is kept of it; not learned from."""
+    finish_reason: str | None = None
+    """Why the first answer ended, in the words of its API; None where it did not say."""
     note: str = ""
     """What an operator should know: why a request was not injected, what broke."""
 

@@ -8,11 +8,14 @@ import pytest
 from pydantic import SecretStr
 
 from proxy import admin
+from proxy.admin_experiment import ExperimentApi
 from proxy.auth import Keys
 from proxy.deployments import Deployments
+from proxy.experiments import Experiments
 from proxy.settings import App, Server, Settings
 from tests.proxy.asgi import Answer, call
 from tests.proxy.examples import assignment, exchange, store
+from tfgrpo.experiment import Levels
 from tfgrpo.store import Batch, Store
 from tfgrpo.types import Bodies, Label
 
@@ -25,7 +28,9 @@ class Console:
     def __init__(self, kept: Store, deployments: Deployments, settings: Settings) -> None:
         self.store = kept
         self.deployments = deployments
-        self.app = admin.create(kept, deployments, Keys(settings, b"s" * 32))
+        experiments = Experiments(kept, window=86400, early=3600, levels=Levels())
+        live = ExperimentApi(experiments, "manual")
+        self.app = admin.create(kept, deployments, Keys(settings, b"s" * 32), live)
 
     async def call(self, method: str, path: str, body: Any = None, *, key: str | None = "root") -> Answer:
         return await call(self.app, method, f"/admin/api/{path}", body, key=key)

@@ -73,3 +73,7 @@ def test_a_rollback_does_not_touch_trajectories_that_began_after_it() -> None:
 def test_an_idle_trajectory_gets_what_is_live_now() -> None:
     kept = structs.replace(assignment("t-1"), arm="live", version=2, revision=5)
     assert arms.later(kept, DEPLOYMENT, rolled_back=0, idle=True).version == 3
+
+
+def test_while_enough_candidates_await_their_label_a_trajectory_gets_live_undrawn() -> None:
+    assert arms.first(SECRET, "t-1", DEPLOYMENT, lost=False, full=True) == Treatment("live", 3, None, 5)

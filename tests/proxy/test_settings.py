@@ -240,3 +240,15 @@ def test_a_mapping_may_still_be_merged(tmp_path: Path) -> None:
         "upstreams:\n- &a {name: a, base_url: 'http://x/v1', models: ['a*']}\n- {<<: *a, name: b, models: ['*']}\n"
     )
     assert [one.base_url for one in load(path, environ={}).upstreams] == ["http://x/v1"] * 2
+
+
+def test_promotion_may_be_one_word_and_a_duration_a_text() -> None:
+    made = Settings.model_validate({"promotion": "auto", "experiment": {"label_window": "2d", "early_window": 90}})
+    assert made.promotion.mode == "auto"
+    assert (made.experiment.label_window, made.experiment.early_window) == (172_800, 90)
+
+
+@pytest.mark.parametrize("value", ["soon", "0h", -1, "nan", "1w"])
+def test_what_is_no_duration_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match="label_window"):
+        Settings.model_validate({"experiment": {"label_window": value}})

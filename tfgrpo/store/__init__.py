@@ -15,6 +15,9 @@ from tfgrpo.store.engine import Database
 from tfgrpo.store.engine import parsed as parsed
 from tfgrpo.store.evidence import Evidence as Evidence
 from tfgrpo.store.evidence import Finding as Finding
+from tfgrpo.store.experiments import START as START
+from tfgrpo.store.experiments import Experiments as Experiments
+from tfgrpo.store.experiments import Place as Place
 from tfgrpo.store.labels import Labels as Labels
 from tfgrpo.store.labels import OtherContent as OtherContent
 from tfgrpo.store.runs import Run as Run
@@ -36,6 +39,7 @@ class Store:
         self.sets = Sets(database)
         self.runs = Runs(database)
         self.evidence = Evidence(database)
+        self.experiments = Experiments(database)
 
     @classmethod
     def open(cls, url: str, *, migrate: bool = False) -> Store:

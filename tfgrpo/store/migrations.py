@@ -76,6 +76,11 @@ STEPS: tuple[tuple[str, ...], ...] = (
             created_at {real} NOT NULL, PRIMARY KEY (key, "set"))""",
         'CREATE INDEX evidence_set ON evidence ("set", kind, created_at)',
     ),
+    (
+        "ALTER TABLE exchanges ADD COLUMN finish_reason VARCHAR",
+        "CREATE INDEX labels_created ON labels (created_at)",
+        """CREATE INDEX trajectories_candidate ON trajectories ("set", started_at) WHERE arm = 'candidate'""",
+    ),
 )
 
 

@@ -42,6 +42,7 @@ exchanges = Table(
     Column("retry", Boolean, nullable=False),
     Column("truncated", Boolean, nullable=False),
     Column("note", Text, nullable=False),
+    Column("finish_reason", String),
 )
 
 bodies = Table(

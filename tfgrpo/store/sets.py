@@ -250,6 +250,35 @@ class Sets:
 
         return self._database.write(work, durable=True)
 
+    def drop_candidate(self, set_name: str, *, reason: str, actor: str, if_revision: int) -> Deployment:
+        """Go on without the candidate: live and the share of control stay as they are.
+
+        It stands in the history as a rollback: the candidate's trajectories get live with their next request.
+
+        Raises:
+            NotFound: The set does not exist.
+            Conflict: The current revision is not `if_revision`.
+        """
+
+        def work(connection: Connection) -> Deployment:
+            _check_set(connection, set_name)
+            revision = _next_revision(connection, set_name, if_revision)
+            current = _deployment(_rows(connection, set_name)[0])
+            made = msgspec.structs.replace(
+                current,
+                revision=revision,
+                candidate=None,
+                shares={arm: share for arm, share in current.shares.items() if arm != "candidate"},
+                action="rollback",
+                reason=reason,
+                actor=actor,
+                created_at=time.time(),
+                effective=revision,
+            )
+            return _insert(connection, made, undone=current.effective)
+
+        return self._database.write(work, durable=True)
+
     def stamp(self) -> int:
         """Return a number that changes whenever a version, its status or a deployment does."""
         query = select(schema.meta.c.value).where(schema.meta.c.key == "sets")
