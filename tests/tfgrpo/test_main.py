@@ -341,6 +341,7 @@ async def test_a_run_of_which_no_answer_could_be_used_fails_and_says_why(home: P
     async with serving(lambda _: "I would rather not.") as endpoint:
         code, _, err = await run(home, "train", "--set", "s", endpoint=endpoint)
     (failed,) = await result(home, "runs", "list")
+    assert await result(home, "runs") == [failed]
     assert (code, "none of the optimizer's answers could be used" in err, failed["status"]) == (1, True, "failed")
 
 

@@ -158,7 +158,7 @@ def _traffic(made: argparse.ArgumentParser) -> None:
 
 def _runs(made: argparse.ArgumentParser) -> None:
     # Bare `tfgrpo runs` lists.
-    made.set_defaults(action="list", set=None)
+    made.set_defaults(set=None)
     actions = made.add_subparsers(dest="action", metavar="ACTION")
     listed = _action(actions, "list", "the runs, newest first")
     listed.add_argument("--set", type=_set_name, metavar="S", help="of this set only")

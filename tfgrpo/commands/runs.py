@@ -16,7 +16,7 @@ from tfgrpo.store import Run
 def run(arguments: Namespace) -> int:
     """List the runs, or show one."""
     with opened(configuration(arguments, "store")) as store:
-        one = arguments.action != "list"
+        one = arguments.action in ("show", "report")
         found = [store.runs.run(arguments.id)] if one else store.runs.list(arguments.set)
     if arguments.action == "report":
         _report(found[0], arguments)
