@@ -17,9 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import ValidationError
 
-from tfgrpo import blocking, datasets, evaluation, inheritance
-from tfgrpo.commands.learning import limits
-from tfgrpo.commands.learning import optimizer as optimizer_of
+from tfgrpo import assembly, blocking, datasets, evaluation, inheritance
 from tfgrpo.commands.progress import Progress
 from tfgrpo.commands.session import judging
 from tfgrpo.configuration import Model, Training, explain
@@ -32,7 +30,7 @@ from tfgrpo.llm import Llm
 from tfgrpo.memo import Memo
 from tfgrpo.recipe import RECIPES
 from tfgrpo.rollouts import ChatRunner, Prior, Sampling
-from tfgrpo.trainer import Learned, Listener, Practice, Trainer
+from tfgrpo.trainer import Learned, Listener
 from tfgrpo.types import Library, Task, Version
 from tfgrpo.usage import Ledger, Usage, money
 
@@ -113,17 +111,10 @@ def train(
                 _llm(training.optimizer, training, ledger, memo) as optimizer_llm,
                 judging(judge, training, ledger, memo) as judged,
             ):
-                trainer = _trainer(training, optimizer_llm, listener, seed)
-                practice = Practice(
-                    runner=ChatRunner(policy_llm, judged, listener.advance),
-                    set_name=NAME,
-                    version=1,
-                    group_size=training.group_size,
-                    epochs=training.epochs,
-                    temperature=training.temperature,
-                    seed=seed,
-                    trial=training.harm_confidence if RECIPES[training.recipe].trial else None,
-                )
+                recipe = RECIPES[training.recipe]
+                trainer = assembly.trainer(training, recipe, optimizer_llm, listener, seed=seed)
+                runner = ChatRunner(policy_llm, judged, listener.advance)
+                practice = assembly.practice(training, recipe, runner, set_name=NAME, version=1, seed=seed)
                 return await trainer.practise(chosen, library or Library(), practice)
 
     return Trained(blocking.run(work), ledger.total(), str(training.policy.model))
@@ -242,17 +233,6 @@ def _task(row: Mapping[str, Any], name: str, *, need_reference: bool) -> Task:
     except TypeError as error:
         raise UsageError(f"{name}: {error}; make it a Task, or a row of JSON values") from error
     return datasets.parse([line], name=name, need_reference=need_reference).tasks[0]
-
-
-def _trainer(training: Training, llm: Llm, listener: Listener, seed: int) -> Trainer:
-    recipe = RECIPES[training.recipe]
-    return Trainer(
-        optimizer=optimizer_of(llm, training, recipe, seed),
-        limits=limits(training, recipe),
-        listener=listener,
-        batch_size=training.batch_size,
-        memory=recipe.memory,
-    )
 
 
 def _llm(model: Model, training: Training, ledger: Ledger, memo: Memo | None) -> Llm:

@@ -13,7 +13,8 @@ from typing import Final
 
 from benchmarks.learning.models import SET, VERSION, SimulatedRunner, optimizer_of, tasks_of
 from tfgrpo import library as libraries
-from tfgrpo.commands.learning import limits, optimizer
+from tfgrpo.assembly import limits, optimizer, practice
+from tfgrpo.assembly import trainer as trainer_of
 from tfgrpo.configuration import Gate, Splits, Training
 from tfgrpo.evaluation import evaluate
 from tfgrpo.prompts import section
@@ -22,7 +23,7 @@ from tfgrpo.rollouts import Prior, Sampling
 from tfgrpo.simulation.language import lesson
 from tfgrpo.simulation.world import World
 from tfgrpo.splits import split
-from tfgrpo.trainer import Learned, Practice, Trainer
+from tfgrpo.trainer import Learned
 from tfgrpo.types import Library, Operation, Task
 
 TASKS: Final = 300
@@ -129,26 +130,9 @@ async def _learned(
 ) -> Learned:
     switches = RECIPES[recipe]
     async with optimizer_of(runner.provider) as llm:
-        trainer = Trainer(
-            optimizer=optimizer(llm, training, switches, seed=0),
-            limits=limits(training, switches),
-            listener=Quiet(),
-            batch_size=training.batch_size,
-            memory=switches.memory,
-        )
-        practice = Practice(
-            runner=runner,
-            set_name=SET,
-            version=VERSION,
-            group_size=training.group_size,
-            epochs=training.epochs,
-            temperature=training.temperature,
-            trial=training.harm_confidence if switches.trial else None,
-            support=training.support if switches.voting else None,
-            validation=validation if switches.selection else (),
-            validation_temperature=training.evaluation_temperature,
-        )
-        return await trainer.practise(tasks, Library(), practice)
+        trainer = trainer_of(training, switches, llm, Quiet(), seed=0)
+        how = practice(training, switches, runner, set_name=SET, version=VERSION, seed=0, validation=validation)
+        return await trainer.practise(tasks, Library(), how)
 
 
 def _path(learned: Learned) -> tuple[tuple[int, Library], ...]:

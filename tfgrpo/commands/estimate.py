@@ -13,18 +13,18 @@ from typing import Any, TypeAlias
 
 from tfgrpo.commands.gate import FEWEST
 from tfgrpo.commands.job import Job
-from tfgrpo.commands.learning import limits, optimizer
+from tfgrpo.commands.learning import practice_of, trainer_of
 from tfgrpo.commands.material import Material, gathered
 from tfgrpo.commands.output import emit, say
 from tfgrpo.commands.runner import is_agent
-from tfgrpo.commands.session import configuration, grader, judge_of, mode, named, opened
+from tfgrpo.commands.session import configuration, grader, judge_of, named, opened
 from tfgrpo.configuration import Configuration, Model
 from tfgrpo.graders.judge import Judge
 from tfgrpo.llm import Llm
 from tfgrpo.rehearsal import HIGH, LOW, Assumed, Contrasting, Rehearsed
 from tfgrpo.rollouts import ChatRunner, Prior, Sampling
 from tfgrpo.store import Store
-from tfgrpo.trainer import Practice, Trainer
+from tfgrpo.trainer import Trainer
 from tfgrpo.types import Library
 from tfgrpo.usage import Ledger, Usage, money, price_of
 
@@ -71,20 +71,12 @@ def run(arguments: Namespace) -> int:
 
 async def _rehearsed(job: Job, material: Material, assumed: Assumed) -> Ledgers:
     """Return what each role of a model would take."""
-    training, recipe = job.settings.training, job.recipe
+    training = job.settings.training
     ledgers = {role: Ledger() for role in ("policy", "judge", "optimizer")}
     model = named(training.optimizer, training.policy, "training.optimizer")
     stand_in = Rehearsed(assumed, words=training.max_words)
     async with Llm(model, ledger=ledgers["optimizer"], endpoint=stand_in, concurrency=training.concurrency) as llm:
-        trainer = Trainer(
-            optimizer=optimizer(llm, training, recipe, job.arguments.seed),
-            limits=limits(training, recipe),
-            listener=_Silent(),
-            batch_size=training.batch_size,
-            given=material.given,
-            memory=recipe.memory,
-            mode=mode(job.arguments, job.settings),
-        )
+        trainer = trainer_of(job, material, llm, _Silent())
         if material.splits is None:
             await trainer.learn(material.groups, material.library)
         else:
@@ -104,19 +96,7 @@ async def _practised(job: Job, trainer: Trainer, material: Material, ledgers: Le
     ):
         judge = replace(chosen, llm=judging) if isinstance(chosen, Judge) else None
         runner = ChatRunner(llm, Contrasting(assumed.contrasting, judge), trainer.listener.advance)
-        practice = Practice(
-            runner=runner,
-            set_name=job.arguments.set,
-            version=material.parent,
-            group_size=training.group_size,
-            epochs=training.epochs,
-            temperature=training.temperature,
-            seed=job.arguments.seed,
-            trial=training.harm_confidence if recipe.trial else None,
-            validation=splits.validation if recipe.selection else (),
-            validation_temperature=training.evaluation_temperature,
-        )
-        learned = await trainer.practise(splits.train, material.library, practice)
+        learned = await trainer.practise(splits.train, material.library, practice_of(job, material, splits, runner))
         if recipe.gate and learned.library != material.library and len(splits.held_out) >= FEWEST:
             await _gated(job, runner, material, learned.library)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 
+from tfgrpo import assembly
 from tfgrpo.commands import lease
 from tfgrpo.commands.gate import FEWEST, judged, word
 from tfgrpo.commands.job import Job
@@ -13,15 +14,12 @@ from tfgrpo.commands.output import note
 from tfgrpo.commands.progress import Progress
 from tfgrpo.commands.runner import running
 from tfgrpo.commands.session import grader, judging, mode, named
-from tfgrpo.configuration import Training
 from tfgrpo.evaluation import Evaluation
-from tfgrpo.library import Limits
 from tfgrpo.llm import Llm
 from tfgrpo.memo import Memo
-from tfgrpo.optimizer import Optimizer
-from tfgrpo.recipe import Recipe
+from tfgrpo.rollouts import Runner
 from tfgrpo.splits import Splits
-from tfgrpo.trainer import Learned, Practice, Trainer
+from tfgrpo.trainer import Learned, Listener, Practice, Trainer
 from tfgrpo.types import VersionStatus
 
 
@@ -43,39 +41,36 @@ async def learn(job: Job, material: Material) -> Result:
             Llm(model, ledger=job.ledger, memo=memo, concurrency=training.concurrency) as llm,
             lease.kept(job.store.runs, job.id, progress.snapshot),
         ):
-            trainer = Trainer(
-                optimizer=optimizer(llm, training, job.recipe, job.arguments.seed),
-                limits=limits(training, job.recipe),
-                listener=progress,
-                batch_size=training.batch_size,
-                given=material.given,
-                memory=job.recipe.memory,
-                mode=mode(job.arguments, job.settings),
-            )
+            trainer = trainer_of(job, material, llm, progress)
             if material.splits is None:
                 return Result(await trainer.learn(material.groups, material.library))
             return await _practised(job, trainer, material, material.splits, memo)
 
 
-def optimizer(llm: Llm, training: Training, recipe: Recipe, seed: int) -> Optimizer:
-    """Return the optimizer as configuration and recipe have it."""
-    return Optimizer(
+def trainer_of(job: Job, material: Material, llm: Llm, listener: Listener) -> Trainer:
+    """Return the trainer of a run or of its rehearsal."""
+    return assembly.trainer(
+        job.settings.training,
+        job.recipe,
         llm,
-        training.objective,
-        training.optimizer_temperature,
-        seed,
-        training.max_words,
-        most_lessons=training.lessons,
-        repair=recipe.repair,
-        reserve=training.rollout_tokens,
+        listener,
+        seed=job.arguments.seed,
+        given=material.given,
+        mode=mode(job.arguments, job.settings),
     )
 
 
-def limits(training: Training, recipe: Recipe) -> Limits:
-    """Return the bounds of library and edit as configuration and recipe have them."""
-    if not recipe.bounds:
-        return Limits(entries=None, words=training.max_words)
-    return Limits(training.max_entries, training.max_words, training.edits, training.max_library_tokens)
+def practice_of(job: Job, material: Material, splits: Splits, runner: Runner) -> Practice:
+    """Return how a run, or its rehearsal, makes fresh rollouts."""
+    return assembly.practice(
+        job.settings.training,
+        job.recipe,
+        runner,
+        set_name=job.arguments.set,
+        version=material.parent,
+        seed=job.arguments.seed,
+        validation=splits.validation,
+    )
 
 
 async def _practised(job: Job, trainer: Trainer, material: Material, splits: Splits, memo: Memo) -> Result:
@@ -90,20 +85,7 @@ async def _practised(job: Job, trainer: Trainer, material: Material, splits: Spl
             job.arguments, job.settings, job.store, policy=policy, judge=judge, ledger=ledger, advance=advance
         ) as runner,
     ):
-        practice = Practice(
-            runner=runner,
-            set_name=job.arguments.set,
-            version=material.parent,
-            group_size=training.group_size,
-            epochs=training.epochs,
-            temperature=training.temperature,
-            seed=job.arguments.seed,
-            trial=training.harm_confidence if recipe.trial else None,
-            support=training.support if recipe.voting and recipe.trial else None,
-            validation=splits.validation if recipe.selection else (),
-            validation_temperature=training.evaluation_temperature,
-        )
-        learned = await trainer.practise(splits.train, material.library, practice)
+        learned = await trainer.practise(splits.train, material.library, practice_of(job, material, splits, runner))
         if not recipe.gate or learned.library.experiences == material.library.experiences:
             return Result(learned)
         if len(splits.held_out) < FEWEST:

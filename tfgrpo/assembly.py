@@ -1,0 +1,88 @@
+"""The algorithm's parts as configuration and recipe have them: the one place where a setting becomes a dial.
+
+The command line, its estimate, the Python API and the comparison of learners all learn by what is put together here.
+It knows no store and no command, and calls no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tfgrpo.configuration import Training
+from tfgrpo.library import Limits
+from tfgrpo.llm import Llm
+from tfgrpo.modes import Mode
+from tfgrpo.optimizer import Optimizer
+from tfgrpo.recipe import Recipe
+from tfgrpo.rollouts import Runner
+from tfgrpo.trainer import Listener, Practice, Trainer
+from tfgrpo.types import Library, Task
+
+
+def optimizer(llm: Llm, training: Training, recipe: Recipe, seed: int) -> Optimizer:
+    """Return the optimizer of a run."""
+    return Optimizer(
+        llm,
+        training.objective,
+        training.optimizer_temperature,
+        seed,
+        training.max_words,
+        most_lessons=training.lessons,
+        repair=recipe.repair,
+        reserve=training.rollout_tokens,
+    )
+
+
+def limits(training: Training, recipe: Recipe) -> Limits:
+    """Return the bounds of library and edit."""
+    if not recipe.bounds:
+        return Limits(entries=None, words=training.max_words)
+    return Limits(training.max_entries, training.max_words, training.edits, training.max_library_tokens)
+
+
+def trainer(
+    training: Training,
+    recipe: Recipe,
+    llm: Llm,
+    listener: Listener,
+    *,
+    seed: int,
+    given: Mapping[int, Library] | None = None,
+    mode: Mode = "reward and reference",
+) -> Trainer:
+    """Return the trainer of a run; `given` are the libraries that logged rollouts ran with, by version."""
+    return Trainer(
+        optimizer=optimizer(llm, training, recipe, seed),
+        limits=limits(training, recipe),
+        listener=listener,
+        batch_size=training.batch_size,
+        given=dict(given or {}),
+        memory=recipe.memory,
+        mode=mode,
+    )
+
+
+def practice(
+    training: Training,
+    recipe: Recipe,
+    runner: Runner,
+    *,
+    set_name: str,
+    version: int,
+    seed: int,
+    validation: tuple[Task, ...] = (),
+) -> Practice:
+    """Return how a run makes fresh rollouts and what it does with them beyond learning."""
+    return Practice(
+        runner=runner,
+        set_name=set_name,
+        version=version,
+        group_size=training.group_size,
+        epochs=training.epochs,
+        temperature=training.temperature,
+        seed=seed,
+        trial=training.harm_confidence if recipe.trial else None,
+        support=training.support if recipe.voting and recipe.trial else None,
+        validation=validation if recipe.selection else (),
+        validation_temperature=training.evaluation_temperature,
+    )
