@@ -40,7 +40,7 @@ MOST_KEYS = 64
 """How many link keys of one request are looked up; a conversation of more turns is found by its newest."""
 
 SYSTEM_DIGITS: Final = 8
-"""So many digits of a chain's key tell system texts apart."""
+"""So many digits of a chain's key, its last, tell system texts apart."""
 
 # Each pattern starts with a set of characters and looks behind it for the border of the word: so the engine skips what
 # cannot match. `\b` in front would be tried at each place of a text that may be long, on the live path.
@@ -353,8 +353,7 @@ def _normal(role: str, message: Message, text: str) -> bytes:
 
 
 def _chain_keys(state: HASH, mark: str) -> tuple[str, ...]:
-    key = _hex(state)
-    return (f"{mark}{key[SYSTEM_DIGITS:]}", key) if mark else (key,)
+    return (_link_key(state, mark), _link_key(state)) if mark else (_link_key(state),)
 
 
 def _hex(state: HASH) -> str:
@@ -364,4 +363,10 @@ def _hex(state: HASH) -> str:
 def _key(within: str, kind: str, value: str) -> str:
     state = _seed(kind, within)
     state.update(value.encode("utf-8", "surrogatepass"))
-    return _hex(state)
+    return _link_key(state)
+
+
+def _link_key(state: HASH, mark: str = "") -> str:
+    """Return a hash as a key. The mark stands last: the keys of one answer then lie on one page of the index."""
+    digits = _hex(state)
+    return digits[SYSTEM_DIGITS:] + (mark or digits[:SYSTEM_DIGITS])

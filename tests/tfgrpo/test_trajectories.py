@@ -88,6 +88,12 @@ def test_a_tool_result_finds_the_exchange_that_asked_for_it_even_when_the_histor
     assert request_keys(SCOPE, rewritten)[0] in left
 
 
+def test_the_keys_of_one_answer_stand_side_by_side_in_an_index() -> None:
+    with_system, without = answer_keys(SCOPE, ask(Message("system", "Be brief."), user("hi")), answered(said("hello")))
+    assert with_system != without
+    assert with_system[: -trajectories.SYSTEM_DIGITS] == without[: -trajectories.SYSTEM_DIGITS]
+
+
 def test_a_previous_response_id_is_the_first_key() -> None:
     response = Response("resp_1", (Choice(0, said("b")),), resumable=True)
     left = answer_keys(SCOPE, ask(user("a")), response)

@@ -81,6 +81,18 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX labels_created ON labels (created_at)",
         """CREATE INDEX trajectories_candidate ON trajectories ("set", started_at) WHERE arm = 'candidate'""",
     ),
+    (
+        # Keys are random: only the smallest index may hold them. The digits that tell system texts apart go last.
+        """CREATE TABLE new_links (
+            key VARCHAR NOT NULL, exchange VARCHAR NOT NULL, app VARCHAR NOT NULL, trajectory VARCHAR NOT NULL,
+            created_at {real} NOT NULL, taken_by VARCHAR, PRIMARY KEY (exchange, key))""",
+        """INSERT INTO new_links (key, exchange, app, trajectory, created_at, taken_by)
+            SELECT substr(key, 9) || substr(key, 1, 8), exchange, app, trajectory, created_at, taken_by
+            FROM links ORDER BY exchange""",
+        "DROP TABLE links",
+        "ALTER TABLE new_links RENAME TO links",
+        "CREATE INDEX links_key ON links (key)",
+    ),
 )
 
 

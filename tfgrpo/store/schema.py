@@ -75,8 +75,8 @@ trajectories = Table(
 links = Table(
     "links",
     metadata,
-    Column("key", String, primary_key=True),
     Column("exchange", String, primary_key=True),
+    Column("key", String, primary_key=True),
     Column("app", String, nullable=False),
     Column("trajectory", String, nullable=False),
     Column("created_at", Float, nullable=False),

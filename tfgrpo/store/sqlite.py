@@ -15,6 +15,9 @@ from tfgrpo.errors import StoreError
 BUSY_SECONDS = 5.0
 """How long one statement waits for another process's write lock."""
 
+LOG_PAGES = 4000
+"""Pages of 4 KiB in the log before they go to the file: one that changes again and again until then goes once."""
+
 
 def engine(url: URL) -> Engine:
     """Return an engine whose transactions begin when we say so."""
@@ -27,6 +30,7 @@ def engine(url: URL) -> Engine:
         connection.isolation_level = None  # the driver begins nothing by itself; we say when and how
         connection.execute("PRAGMA foreign_keys=OFF")
         connection.execute("PRAGMA temp_store=MEMORY")
+        connection.execute(f"PRAGMA wal_autocheckpoint={LOG_PAGES}")
 
     @event.listens_for(made, "begin")
     def _begun(connection: Connection) -> None:

@@ -5,13 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, inspect, update
+from sqlalchemy import create_engine, inspect, text, update
 
-from tests.tfgrpo.store.examples import exchange
+from tests.tfgrpo.store.examples import assignment, exchange
+from tfgrpo import trajectories
 from tfgrpo.errors import StoreError
 from tfgrpo.store import Batch, Store, schema
-from tfgrpo.store.migrations import STEPS
-from tfgrpo.types import Bodies
+from tfgrpo.store.migrations import STEPS, TYPES
+from tfgrpo.types import Bodies, Choice, Message, Request, Response
 
 
 def _path(url: str) -> Path:
@@ -42,6 +43,29 @@ def test_migrating_twice_is_migrating_once(store: Store, url: str) -> None:
     again = Store.open(url, migrate=True)
     assert again.secret() == before
     again.close()
+
+
+def test_links_that_an_earlier_version_wrote_are_found(store: Store, url: str) -> None:
+    # As schema 3 had them: of an answer's id, and of its chain with the system text and without.
+    written = (
+        "151427e95db59486419481c2235ea78d",
+        "c4b81f434bf8f1b3588c536818313ed5",
+        "71e6e88f4bf8f1b3588c536818313ed5",
+    )
+    store.traffic.add(Batch(assignments=(assignment(1),)))
+    row = "INSERT INTO links (key, exchange, app, trajectory, created_at) VALUES (:key, 'ex-1', 'default', 't-1', 1)"
+    step = next(step for step in STEPS if "DROP TABLE links" in step)
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text(row), [{"key": key} for key in written])
+        for statement in step:
+            connection.execute(text(statement.format(**TYPES[engine.dialect.name])))
+    engine.dispose()
+    within = trajectories.scope("default", "math")
+    said = trajectories.chain(within, Request("m", (Message("system", "Be brief."), Message("user", "hi"))))
+    answer = Response("a", (Choice(0, Message("assistant", "hello")),), resumable=True)
+    for key in trajectories.answer_keys(within, said, answer):
+        assert [found.link.exchange for found in store.traffic.find_links([key])] == ["ex-1"]
 
 
 def test_a_store_that_is_not_there_is_refused_unless_it_may_be_made(url: str) -> None:
