@@ -81,6 +81,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX labels_created ON labels (created_at)",
         """CREATE INDEX trajectories_candidate ON trajectories ("set", started_at) WHERE arm = 'candidate'""",
     ),
+    ("ALTER TABLE trajectories ADD COLUMN chosen TEXT",),
 )
 
 
