@@ -22,12 +22,15 @@ from proxy.auth import Keys
 from proxy.deployments import Deployments
 from proxy.errors import ProxyError, envelope, from_tfgrpo
 from tfgrpo.errors import TfgrpoError
+from tfgrpo.library import Limits
 from tfgrpo.store import Store
 
 
-def create(store: Store, deployments: Deployments, keys: Keys, live: ExperimentApi) -> ASGIApp:
+def create(
+    store: Store, deployments: Deployments, keys: Keys, live: ExperimentApi, limits: Limits | None = None
+) -> ASGIApp:
     """Return the ASGI app of every path under `/admin/api`. It lets nobody in but an administrator."""
-    sets, traffic = SetsApi(store, deployments), TrafficApi(store)
+    sets, traffic = SetsApi(store, deployments, limits), TrafficApi(store)
     one_set = "/admin/api/sets/{set}"
     app = Starlette(
         routes=[

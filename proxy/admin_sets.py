@@ -22,6 +22,7 @@ from proxy.hand_written import Lesson
 from proxy.json_bodies import Body
 from proxy.settings import SET_NAME
 from tfgrpo.errors import NotFound
+from tfgrpo.library import Limits
 from tfgrpo.store import Store
 from tfgrpo.types import Deployment, Library, Version
 
@@ -68,10 +69,11 @@ class Rollback(Body):
 
 
 class SetsApi:
-    """The endpoints of `/admin/api/sets`."""
+    """The endpoints of `/admin/api/sets`. `limits`: of a library that may be deployed."""
 
-    def __init__(self, store: Store, deployments: Deployments) -> None:
+    def __init__(self, store: Store, deployments: Deployments, limits: Limits | None = None) -> None:
         self._store = store
+        self._limits = limits
         self._deployments = deployments
 
     async def sets(self, _: Request) -> Response:
@@ -152,6 +154,7 @@ class SetsApi:
                 reason=body.reason,
                 actor=ACTOR,
                 if_revision=body.if_revision,
+                limits=self._limits,
             )
         )
         await self._deployments.reach_all()

@@ -127,7 +127,7 @@ class Parts:
         peers = store.shared or settings.server.workers > 1
         self._store = store
         self._upstream = HttpUpstream(settings)
-        self._deployments = Deployments(store, peers=peers)
+        self._deployments = Deployments(store, peers=peers, limits=settings.training.selected)
         self._recorder = Recorder(
             store,
             queue_bytes=settings.recorder.queue_bytes,
@@ -177,7 +177,7 @@ class Parts:
         targets = Targets(store, self._recorder, ids, keys, [app.name for app in settings.apps])
         self._feedback = FeedbackEndpoint(keys, targets, self._labels)
         live = ExperimentApi(experiments, settings.promotion.mode)
-        self._admin: ASGIApp = admin.create(store, self._deployments, keys, live)
+        self._admin: ASGIApp = admin.create(store, self._deployments, keys, live, settings.training.deployable)
         self._health = Health(
             self._router, relay=self._relay, recorder=self._recorder, linker=self._linker, books=self._books
         )
@@ -273,4 +273,5 @@ def _promotion(
 ) -> Promotion | None:
     if settings.promotion.mode != "auto":
         return None
-    return Promotion(store, deployments, experiments, share=settings.promotion.share)
+    limits = settings.training.deployable
+    return Promotion(store, deployments, experiments, share=settings.promotion.share, limits=limits)

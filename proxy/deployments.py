@@ -17,8 +17,10 @@ from typing import TypeVar
 
 from tfgrpo import library
 from tfgrpo.errors import NotFound, StoreError
+from tfgrpo.library import Limits
+from tfgrpo.selection import Selector, first_request, part
 from tfgrpo.store import Store
-from tfgrpo.types import EMPTY_VERSION, Deployment
+from tfgrpo.types import EMPTY_VERSION, Deployment, Library, Request
 
 OTHER_BLOCKS = 256
 """How many blocks of versions that are not deployed (pinned ones, older ones of long conversations) are kept."""
@@ -33,22 +35,44 @@ class _Snapshot:
 
     stamp: int = -1
     deployments: Mapping[str, Deployment] = field(default_factory=dict)
-    blocks: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    blocks: Mapping[tuple[str, int], Block] = field(default_factory=dict)
     rollbacks: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A version as it is injected: `whole`, or for a library over its budget the entries that `selector` chooses."""
+
+    whole: str
+    library: Library = field(default_factory=Library)
+    selector: Selector | None = None
+
+    def text(self, set_name: str, version: int, chosen: str | None) -> str:
+        """Return what is injected for a trajectory that gets these entries (ids with spaces between; None: all)."""
+        if chosen is None or self.selector is None:
+            return self.whole
+        return library.render(part(self.library, set(chosen.split())), name=set_name, version=version)
+
+
+_NOTHING = Block("")
 
 
 class Deployments:
     """The current deployments of all sets. Reading never blocks and never fails.
 
     The store is polled each `interval` seconds; `peers`: other workers poll it too.
+    `limits`: a trajectory gets a choice within them of a library that is larger; None: it gets every library whole.
     """
 
-    def __init__(self, store: Store, *, interval: float = 0.25, peers: bool = False) -> None:
+    def __init__(
+        self, store: Store, *, interval: float = 0.25, peers: bool = False, limits: Limits | None = None
+    ) -> None:
         self._store = store
         self._interval = interval
         self._peers = peers
+        self._limits = limits
         self._snapshot = _Snapshot()
-        self._others: OrderedDict[tuple[str, int], str] = OrderedDict()
+        self._others: OrderedDict[tuple[str, int], Block] = OrderedDict()
         self._answering = True
         self._turn = asyncio.Lock()
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="deployments")
@@ -71,7 +95,7 @@ class Deployments:
         """Take over what the store says now. Changes made before the call are in force after it."""
         async with self._turn:
             try:
-                self._snapshot = await self._in_thread(lambda: _loaded(self._store, self._snapshot))
+                self._snapshot = await self._in_thread(lambda: _loaded(self._store, self._snapshot, self._limits))
             except StoreError as error:
                 if self._answering:
                     _log.error("deployments stay as they were last known: %s", error)
@@ -91,16 +115,25 @@ class Deployments:
         """Return the revision of the newest rollback of a set, 0 if there was none."""
         return self._snapshot.rollbacks.get(set_name, 0)
 
-    def block(self, set_name: str, version: int) -> str | None:
-        """Return the rendered block of a version: "" for an empty library, None when memory does not know it."""
+    def block(self, set_name: str, version: int) -> Block | None:
+        """Return the block of a version: "" for an empty library, None when memory does not know it."""
         if version == EMPTY_VERSION:
-            return ""
+            return _NOTHING
         key = (set_name, version)
         known = self._snapshot.blocks.get(key)
         return known if known is not None else self._others.get(key)
 
-    async def find_block(self, set_name: str, version: int) -> str | None:
-        """Return the rendered block, asking the store when memory does not know it; None: no such version.
+    def choose(self, set_name: str, version: int, request: Request | None) -> str | None:
+        """Return the ids of the entries for a trajectory that begins with `request`, with spaces between; None: all."""
+        if self._limits is None:
+            return None
+        block = self.block(set_name, version)
+        if block is None or block.selector is None:
+            return None
+        return " ".join(block.selector.ids(first_request(request.messages if request is not None else ())))
+
+    async def find_block(self, set_name: str, version: int) -> Block | None:
+        """Return the block, asking the store when memory does not know it; None: no such version.
 
         Raises:
             StoreError: The store was asked and did not answer.
@@ -109,7 +142,7 @@ class Deployments:
         if known is not None:
             return known
         try:
-            found = await self._in_thread(lambda: _block(self._store, set_name, version))
+            found = await self._in_thread(lambda: _block(self._store, set_name, version, self._limits))
         except NotFound:
             return None
         self._others[set_name, version] = found
@@ -133,17 +166,21 @@ class Deployments:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
-def _loaded(store: Store, known: _Snapshot) -> _Snapshot:
+def _loaded(store: Store, known: _Snapshot, limits: Limits | None) -> _Snapshot:
     """Return what the store says now, or `known` itself when nothing changed since."""
     stamp = store.sets.stamp()
     if stamp == known.stamp:
         return known
     deployments = {one.set: one for one in store.sets.deployments()}
     deployed = {(one.set, version) for one in deployments.values() for version in (one.live, one.candidate) if version}
-    blocks = {key: known.blocks[key] if key in known.blocks else _block(store, *key) for key in deployed}
+    blocks = {key: known.blocks[key] if key in known.blocks else _block(store, *key, limits) for key in deployed}
     rollbacks = {name: store.sets.newest_rollback(name) for name in deployments}
     return _Snapshot(stamp, deployments, blocks, rollbacks)
 
 
-def _block(store: Store, set_name: str, version: int) -> str:
-    return library.render(store.sets.version(set_name, version).library, name=set_name, version=version)
+def _block(store: Store, set_name: str, version: int, limits: Limits | None) -> Block:
+    found = store.sets.version(set_name, version).library
+    whole = library.render(found, name=set_name, version=version)
+    if limits is None or library.fits(found, limits):
+        return Block(whole)
+    return Block(whole, found, Selector(found, limits))

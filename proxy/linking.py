@@ -268,6 +268,7 @@ class Linker:
             group=evidence.group or self._group(evidence),
             model=request.model if request is not None else None,
             started_at=self._clock(),
+            chosen=self._deployments.choose(evidence.set_name or "", treatment.version, request),
         )
 
     def _group(self, evidence: Evidence) -> str:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from proxy import injection
 from proxy.bookkeeping import Bookkeeper
 from proxy.calls import Call, Given, off_loop
-from proxy.deployments import Deployments
+from proxy.deployments import Block, Deployments
 from proxy.errors import ProxyError, from_tfgrpo
 from proxy.injection import Spot
 from proxy.linking import Evidence, Linker
@@ -80,10 +80,11 @@ class Placing:
         given = await self._given(evidence, call, dialect)
         if route.set_name is None or spot is None or isinstance(spot, str):
             return given
-        block = await self._block(route.set_name, given.version)
-        if block is None:
+        known = await self._block(route.set_name, given.version)
+        if known is None:
             transcript.notes.append(f"not injected: the store did not give version {given.version}")
             return replace(given, arm="unknown", version=EMPTY_VERSION)
+        block = known.text(route.set_name, given.version, self._chosen(given, call, route.set_name))
         changed = await off_loop(len(body), spot.inject, block)
         return replace(given, body=changed, injected=f"{route.set_name}@{given.version}" if block else "none")
 
@@ -95,7 +96,13 @@ class Placing:
         treatment = await self._linker.look(evidence)
         return Given(None, None, call.body, "none", treatment.arm, treatment.version)
 
-    async def _block(self, set_name: str, version: int) -> str | None:
+    def _chosen(self, given: Given, call: Call, set_name: str) -> str | None:
+        """The entries that a request gets: its trajectory's, as long as it has the version they were chosen from."""
+        if given.placement is not None and given.placement.assignment.version == given.version:
+            return given.placement.assignment.chosen
+        return self._deployments.choose(set_name, given.version, call.request)
+
+    async def _block(self, set_name: str, version: int) -> Block | None:
         known = self._deployments.block(set_name, version)
         if known is not None:
             return known

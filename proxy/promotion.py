@@ -15,6 +15,7 @@ from proxy.deployments import Deployments
 from proxy.experiments import Experiments
 from tfgrpo import experiment
 from tfgrpo.errors import Conflict, StoreError, TfgrpoError
+from tfgrpo.library import Limits
 from tfgrpo.store import Store
 from tfgrpo.types import Deployment
 
@@ -29,11 +30,20 @@ _log = logging.getLogger(__name__)
 class Promotion:
     """Promotes and rolls back candidates, and starts them with the share `share`."""
 
-    def __init__(self, store: Store, deployments: Deployments, experiments: Experiments, *, share: float) -> None:
+    def __init__(
+        self,
+        store: Store,
+        deployments: Deployments,
+        experiments: Experiments,
+        *,
+        share: float,
+        limits: Limits | None = None,
+    ) -> None:
         self._store = store
         self._deployments = deployments
         self._experiments = experiments
         self._share = share
+        self._limits = limits
         self._holder = uuid.uuid4().hex
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -115,6 +125,7 @@ class Promotion:
             reason=f"version {newest.version} helps by its held-out comparison: it is tried on live traffic",
             actor=ACTOR,
             if_revision=deployment.revision,
+            limits=self._limits,
         )
 
     async def _run(self) -> None:

@@ -21,6 +21,7 @@ OPEN_TO_PROXY = {
     "types",
     "errors",
     "library",
+    "selection",
     "trajectories",
     "dialects",
     "store",

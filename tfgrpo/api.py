@@ -113,7 +113,7 @@ def train(
             ):
                 recipe = RECIPES[training.recipe]
                 trainer = assembly.trainer(training, recipe, optimizer_llm, listener, seed=seed)
-                runner = ChatRunner(policy_llm, judged, listener.advance)
+                runner = ChatRunner(policy_llm, judged, listener.advance, training.selected)
                 practice = assembly.practice(training, recipe, runner, set_name=NAME, version=1, seed=seed)
                 return await trainer.practise(chosen, library or Library(), practice)
 
@@ -151,7 +151,7 @@ def evaluate(
             ):
                 listener.begin(_STAGE, 2 * len(chosen) * k)
                 return await evaluation.evaluate(
-                    ChatRunner(llm, judged, listener.advance),
+                    ChatRunner(llm, judged, listener.advance, training.selected),
                     chosen,
                     tested=Prior(NAME, 1, library),
                     against=Prior(NAME, 2, against or Library()),

@@ -37,6 +37,9 @@ def limits(training: Training, recipe: Recipe) -> Limits:
     """Return the bounds of library and edit."""
     if not recipe.bounds:
         return Limits(entries=None, words=training.max_words)
+    if training.selection:
+        # The budget bounds what a request is given, not the library it is chosen from.
+        return Limits(entries=None, words=training.max_words, edits=training.edits)
     return Limits(training.max_entries, training.max_words, training.edits, training.max_library_tokens)
 
 

@@ -23,6 +23,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from tfgrpo.errors import UsageError
+from tfgrpo.library import Limits
 from tfgrpo.modes import Mode
 
 PREFIX: Final = "TFGRPO_"
@@ -159,6 +160,7 @@ class Training(_Settings):
     max_words: int = Field(default=32, ge=1)
     max_entries: int = Field(default=50, ge=1)
     max_library_tokens: int = Field(default=2_000, ge=1)
+    selection: Literal["lexical"] | None = None
     lessons: int = Field(default=1, ge=1)
     edits: int | None = Field(default=10, ge=1)
     rollout_tokens: int = Field(default=8_000, ge=100)
@@ -167,6 +169,21 @@ class Training(_Settings):
     recipe: Literal["ours", "paper"] = "ours"
     splits: Splits = Splits()
     gate: Gate = Gate()
+
+    @property
+    def budget(self) -> Limits:
+        """What one request may be given of a library."""
+        return Limits(entries=self.max_entries, words=self.max_words, tokens=self.max_library_tokens)
+
+    @property
+    def deployable(self) -> Limits | None:
+        """The bound of a library that is deployed; None where each trajectory gets a choice of it."""
+        return None if self.selection else self.budget
+
+    @property
+    def selected(self) -> Limits | None:
+        """The bound that entries are chosen within; None where a library is given whole."""
+        return self.budget if self.selection else None
 
     @field_validator("proxy")
     @classmethod

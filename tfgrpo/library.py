@@ -96,13 +96,19 @@ def fit(library: Library, limits: Limits) -> Edit:
     The least supported go first, of equals the newest.
     """
     dropped: list[Operation] = []
-    while library.experiences and not _fits(library, limits):
+    while library.experiences and not fits(library, limits):
         at = min(range(len(library)), key=lambda i: (library.experiences[i].support, -i))
         gone = library.experiences[at]
         why = f"the library is over its limit and this entry has the least support ({gone.support})"
         dropped.append(Operation("delete", (gone.id,), None, why))
         library = replace(library, experiences=tuple(e for e in library.experiences if e is not gone))
     return Edit(library, tuple(dropped), ())
+
+
+def fits(library: Library, limits: Limits) -> bool:
+    """Return whether a library is within the limits of entries and tokens."""
+    few = limits.entries is None or len(library) <= limits.entries
+    return few and (limits.tokens is None or tokens(library) <= limits.tokens)
 
 
 def tokens(library: Library) -> int:
@@ -219,11 +225,6 @@ def _bounded(before: Library, after: Library, limits: Limits) -> Library:
     if limits.tokens is not None and size > limits.tokens and size > tokens(before):
         raise _Refused(f"the library would take {size} tokens, {limits.tokens} are allowed; merge or delete first")
     return after
-
-
-def _fits(library: Library, limits: Limits) -> bool:
-    few = limits.entries is None or len(library) <= limits.entries
-    return few and (limits.tokens is None or tokens(library) <= limits.tokens)
 
 
 def _named(library: Library, operation: Operation, *, exactly: int | None) -> tuple[Experience, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replaced
 from typing import Any, Protocol, TypeAlias
 
 from msgspec.structs import replace
@@ -16,7 +17,9 @@ from msgspec.structs import replace
 from tfgrpo import library as libraries
 from tfgrpo.errors import RequestRefused
 from tfgrpo.graders import Grader
+from tfgrpo.library import Limits
 from tfgrpo.llm import Llm
+from tfgrpo.selection import Selector, first_request, part
 from tfgrpo.tasks import gather
 from tfgrpo.types import Library, Message, Rollout, Task
 
@@ -65,11 +68,15 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChatRunner:
-    """Makes a rollout of one completion by `llm`, and has it judged by `grader`."""
+    """Makes a rollout of one completion by `llm`, and has it judged by `grader`.
+
+    `limits`: a task gets a choice within them of a library that is larger, as a live trajectory does; None: the whole.
+    """
 
     llm: Llm
     grader: Grader
     advance: Callable[[str], None]
+    limits: Limits | None = None
 
     @property
     def model(self) -> str:
@@ -80,9 +87,20 @@ class ChatRunner:
         self, tasks: Sequence[Task], prior: Prior, *, samples: int, sampling: Sampling
     ) -> list[tuple[Rollout, ...]]:
         """Return `samples` rollouts of each task under `prior`; see `Runner`."""
-        block = prior.block
-        made = await gather(self._rollout(task, block, sample, sampling) for task in tasks for sample in range(samples))
+        blocks = [block for task, block in zip(tasks, self._blocks(tasks, prior), strict=True) for _ in range(samples)]
+        drawn = [(task, sample) for task in tasks for sample in range(samples)]
+        made = await gather(
+            self._rollout(task, block, sample, sampling) for (task, sample), block in zip(drawn, blocks, strict=True)
+        )
         return [tuple(made[at : at + samples]) for at in range(0, len(made), samples)]
+
+    def _blocks(self, tasks: Sequence[Task], prior: Prior) -> list[str]:
+        """The block of each task."""
+        if self.limits is None or libraries.fits(prior.library, self.limits):
+            return [prior.block] * len(tasks)
+        selector = Selector(prior.library, self.limits)
+        chosen = [selector.ids(first_request(task.messages)) for task in tasks]
+        return [replaced(prior, library=part(prior.library, ids)).block for ids in chosen]
 
     async def _rollout(self, task: Task, block: str, sample: int, sampling: Sampling) -> Rollout:
         name = f"{task.key}.{sample}"

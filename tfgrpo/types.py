@@ -176,6 +176,8 @@ class Assignment(msgspec.Struct, frozen=True):
     group: str
     model: str | None
     started_at: float
+    chosen: str | None = None
+    """The ids of the entries that it gets, with spaces between; None: all of them."""
 
 
 class Link(msgspec.Struct, frozen=True):

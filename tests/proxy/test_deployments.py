@@ -31,6 +31,11 @@ async def deployments(kept: Store) -> AsyncIterator[Deployments]:
     await made.stop()
 
 
+def whole(deployments: Deployments, version: int) -> str:
+    block = deployments.block("math", version)
+    return "" if block is None else block.whole
+
+
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for what the poller brings about."""
     async with asyncio.timeout(1.0):
@@ -49,7 +54,7 @@ async def test_a_set_without_a_deployment_has_none(deployments: Deployments) -> 
 async def test_a_deployment_made_elsewhere_arrives_by_itself(kept: Store, deployments: Deployments) -> None:
     deploy(kept, 1)
     await until(lambda: deployments.current("math") is not None)
-    assert "Show each step." in (deployments.block("math", 1) or "")
+    assert "Show each step." in whole(deployments, 1)
 
 
 async def test_a_refresh_brings_a_deployment_at_once(kept: Store) -> None:
@@ -70,12 +75,14 @@ async def test_the_blocks_of_live_and_candidate_are_both_in_memory(kept: Store, 
 
 
 async def test_version_zero_is_the_empty_block(deployments: Deployments) -> None:
-    assert deployments.block("math", 0) == ""
+    assert whole(deployments, 0) == ""
 
 
 async def test_a_version_that_is_not_deployed_is_found_in_the_store(deployments: Deployments) -> None:
     assert deployments.block("math", 2) is None
-    assert "Check the units." in (await deployments.find_block("math", 2) or "")
+    found = await deployments.find_block("math", 2)
+    assert found is not None
+    assert "Check the units." in found.whole
     assert deployments.block("math", 2) is not None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tests.tfgrpo.scripted import JSON, Reply, refusal, serving
 from tfgrpo.graders import by_name
-from tfgrpo.library import from_texts, strip
+from tfgrpo.library import Limits, from_texts, strip
 from tfgrpo.llm import Llm
 from tfgrpo.rollouts import ChatRunner, Prior, Sampling, inject, seed_of
 from tfgrpo.types import Message, Rollout, Task
@@ -27,6 +27,15 @@ async def made(
         runner = ChatRunner(llm, by_name("exact"), lambda _: None)
         rollouts = await runner.run(TASKS, prior, samples=2, sampling=Sampling(0.3, 10))
     return rollouts, endpoint.requests
+
+
+async def test_a_library_over_the_limits_is_chosen_from_for_each_task() -> None:
+    prior = Prior("s", 1, from_texts(["for task 0", "for task 1", "for task 2"]))
+    async with serving(lambda _: "Answer: 0") as endpoint, Llm(endpoint.model(), ledger=Ledger()) as llm:
+        runner = ChatRunner(llm, by_name("exact"), lambda _: None, Limits(entries=1))
+        await runner.run(TASKS, prior, samples=2, sampling=Sampling(0.3, 10))
+    given = {(r["messages"][1]["content"], r["messages"][0]["content"].splitlines()[1]) for r in endpoint.requests}
+    assert given == {(f"task {number}", f"for task {number}") for number in range(3)}
 
 
 def test_the_block_becomes_a_system_message_where_there_is_none() -> None:

@@ -30,6 +30,7 @@ def parser() -> Parser:
     _sets(_command(commands, "sets", "list, show, compare, import, export, deploy and roll back sets"))
     _traffic(_command(commands, "traffic", "write rewarded trajectories as training data"))
     _runs(_command(commands, "runs", "list training runs, show one, or write its report"))
+    _purge(_command(commands, "purge", "erase the recorded traffic of an app, an end user or a time"))
     simulate = commands.add_parser("simulate", help="serve a simulated provider, to try everything with no key")
     simulate.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
     simulate.add_argument("--port", type=int, default=9000, help="port to listen on (9000)")
@@ -167,6 +168,13 @@ def _runs(made: argparse.ArgumentParser) -> None:
     report.add_argument("id", metavar="ID")
     report.add_argument("--format", choices=("html", "markdown"), help="(html for a FILE.html, else markdown)")
     report.add_argument("--output", type=Path, metavar="FILE", help="where to (stdout)")
+
+
+def _purge(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--app", metavar="A", help="traffic of this app only")
+    made.add_argument("--end-user", metavar="ID", help="trajectories with a request that names this user")
+    made.add_argument("--before", metavar="DATE", help="what began before it: 2026-01-31, in UTC")
+    made.add_argument("--dry-run", action="store_true", help="count, and erase nothing")
 
 
 def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:

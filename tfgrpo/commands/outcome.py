@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
+from tfgrpo import library
 from tfgrpo.commands.job import Job
 from tfgrpo.commands.learning import Result
 from tfgrpo.commands.material import Material
@@ -54,7 +55,7 @@ def stored(job: Job, material: Material, result: Result) -> JSON:
         run=job.id,
         note=_proof(result),
     )
-    deployed = job.arguments.deploy and _may_deploy(job, material, result)
+    deployed = job.arguments.deploy and _may_deploy(job, material, result) and _small_enough(job, version)
     if deployed:
         if said := foreign(job.store, version):
             note(said)
@@ -138,6 +139,19 @@ def _may_deploy(job: Job, material: Material, result: Result) -> bool:
         return True
     said = result.verdict if result.gate else "no verdict"
     note(f"not deployed: the gate came to '{said}', and --deploy takes a data set's version only when it helps")
+    return False
+
+
+def _small_enough(job: Job, version: Version) -> bool:
+    """Whether the deployment would be refused: without bounds (`recipe: paper`) a library may outgrow its budget."""
+    limits = job.settings.training.deployable
+    if limits is None or library.fits(version.library, limits):
+        return True
+    note(
+        f"not deployed: {len(version.library)} experiences, about {library.tokens(version.library)} tokens, are over "
+        "the budget; raise training.max_entries and training.max_library_tokens, or set training.selection: lexical; "
+        f"then run `tfgrpo sets deploy {version.set}@{version.version}`"
+    )
     return False
 
 

@@ -43,7 +43,7 @@ async def running(
     """
     training = settings.training
     if not is_agent(arguments, training):
-        yield ChatRunner(policy, judge, advance)
+        yield ChatRunner(policy, judge, advance, settings.training.selected)
         return
     agent = Agent.load(_name(arguments, training))
     if training.proxy is None:

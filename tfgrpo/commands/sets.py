@@ -20,9 +20,10 @@ ACTOR = "tfgrpo sets"
 
 def run(arguments: Namespace) -> int:
     """Do what `arguments.action` says."""
-    # Only an import needs the limits of training, and may be the first that the store is used for.
+    # An import may be the first that the store is used for; it and a deployment need the limits of training.
     takes = arguments.action == "import"
-    settings = configuration(arguments, "store", "training") if takes else configuration(arguments, "store")
+    limited = takes or arguments.action == "deploy"
+    settings = configuration(arguments, "store", "training") if limited else configuration(arguments, "store")
     with opened(settings, migrate=takes) as store:
         match arguments.action:
             case "list":
@@ -32,7 +33,7 @@ def run(arguments: Namespace) -> int:
             case "diff":
                 _diff(find(store, *arguments.before), find(store, *arguments.after), as_json=arguments.json)
             case "deploy":
-                _deployed(_deploy(store, arguments), as_json=arguments.json)
+                _deployed(_deploy(store, arguments, settings.training.deployable), as_json=arguments.json)
             case "import":
                 set_files.take(store, arguments, Limits(settings.training.max_entries, settings.training.max_words))
             case "export":
@@ -112,7 +113,7 @@ def _diff(before: Version, after: Version, *, as_json: bool) -> None:
     say("\n".join(lines) or "no difference")
 
 
-def _deploy(store: Store, arguments: Namespace) -> Deployment:
+def _deploy(store: Store, arguments: Namespace, limits: Limits | None) -> Deployment:
     set_name, version = arguments.version
     if version is None:
         raise UsageError(f"name the version to deploy, as in {set_name}@1 ({set_name}@0 injects nothing)")
@@ -129,6 +130,7 @@ def _deploy(store: Store, arguments: Namespace) -> Deployment:
         shares={arm: share for arm, share in shares.items() if share is not None},
         reason=arguments.reason,
         actor=ACTOR,
+        limits=limits,
     )
 
 

@@ -20,6 +20,9 @@ from tfgrpo.store.experiments import Experiments as Experiments
 from tfgrpo.store.experiments import Place as Place
 from tfgrpo.store.labels import Labels as Labels
 from tfgrpo.store.labels import OtherContent as OtherContent
+from tfgrpo.store.retention import Deleted as Deleted
+from tfgrpo.store.retention import Kept as Kept
+from tfgrpo.store.retention import Retention as Retention
 from tfgrpo.store.runs import Run as Run
 from tfgrpo.store.runs import Runs as Runs
 from tfgrpo.store.sets import Sets as Sets
@@ -40,6 +43,7 @@ class Store:
         self.runs = Runs(database)
         self.evidence = Evidence(database)
         self.experiments = Experiments(database)
+        self.retention = Retention(database)
 
     @classmethod
     def open(cls, url: str, *, migrate: bool = False) -> Store:

@@ -93,6 +93,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE new_links RENAME TO links",
         "CREATE INDEX links_key ON links (key)",
     ),
+    ("ALTER TABLE trajectories ADD COLUMN chosen TEXT",),
 )
 
 

@@ -70,6 +70,7 @@ trajectories = Table(
     Column("group", String, nullable=False),
     Column("model", String),
     Column("started_at", Float, nullable=False),
+    Column("chosen", Text),
 )
 
 links = Table(

@@ -11,7 +11,9 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Row, delete, func, insert, select, text, update
 
+from tfgrpo import library as libraries
 from tfgrpo.errors import Conflict, NotFound, UsageError
+from tfgrpo.library import Limits
 from tfgrpo.store import schema
 from tfgrpo.store.engine import Database
 from tfgrpo.types import EMPTY_VERSION, FIRST_DRAFT, Deployment, Library, Version, VersionStatus
@@ -179,12 +181,14 @@ class Sets:
         reason: str,
         actor: str,
         if_revision: int | None = None,
+        limits: Limits | None = None,
     ) -> Deployment:
-        """Make a new deployment of a set; what is not named is unset.
+        """Make a new deployment of a set; what is not named is unset. `limits` bounds the libraries it may give whole.
 
         Raises:
             NotFound: The set, or a version, does not exist.
-            UsageError: The shares or the candidate do not fit, `field` names it; or a version is a draft.
+            UsageError: The shares or the candidate do not fit, `field` names it; a version is a draft, or over the
+                limits.
             Conflict: The current revision is not `if_revision`.
         """
         shares = dict(shares or {})
@@ -192,9 +196,9 @@ class Sets:
 
         def work(connection: Connection) -> Deployment:
             _check_set(connection, set_name)
-            for version in (live, candidate):
+            for arm, version in (("live", live), ("candidate", candidate)):
                 if version is not None:
-                    _find_no_draft(connection, set_name, version)
+                    _check_size(_find_no_draft(connection, set_name, version), limits, arm)
             revision = _next_revision(connection, set_name, if_revision)
             made = Deployment(
                 set=set_name,
@@ -325,9 +329,22 @@ def _find(connection: Connection, set_name: str, version: int) -> Version:
     raise NotFound(f"set {set_name!r} has no version {version}; the newest is {newest}")
 
 
-def _find_no_draft(connection: Connection, set_name: str, version: int) -> None:
-    if _find(connection, set_name, version).status == "draft":
+def _find_no_draft(connection: Connection, set_name: str, version: int) -> Version:
+    found = _find(connection, set_name, version)
+    if found.status == "draft":
         raise UsageError(f"version {version} is a draft under test; name the version that its run stored")
+    return found
+
+
+def _check_size(version: Version, limits: Limits | None, arm: str) -> None:
+    if limits is None or libraries.fits(version.library, limits):
+        return
+    raise UsageError(
+        f"version {version.version} of {version.set!r} is over its budget: {len(version.library)} entries (at most "
+        f"{limits.entries}), about {libraries.tokens(version.library)} tokens (at most {limits.tokens}); raise "
+        "training.max_entries and training.max_library_tokens, or set training.selection: lexical",
+        field=arm,
+    )
 
 
 def _next_revision(connection: Connection, set_name: str, expected: int | None) -> int:
