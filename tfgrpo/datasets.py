@@ -37,13 +37,14 @@ class Dataset:
     tasks: tuple[Task, ...]
     repeated: int = 0
     differing: tuple[str, ...] = ()
+    remark: str | None = None
+    """What else to tell about it."""
 
     def report(self) -> str | None:
         """Return what to tell about rows that were left out."""
-        if not self.repeated:
-            return None
         others = f"; {len(self.differing)} of them with another answer ({', '.join(self.differing[:3])})"
-        return f"{self.repeated} rows repeat an earlier task and are left out{others if self.differing else ''}"
+        repeated = f"{self.repeated} rows repeat an earlier task and are left out{others if self.differing else ''}"
+        return "; ".join([*([repeated] if self.repeated else []), *([self.remark] if self.remark else [])]) or None
 
 
 def load(path: Path, *, need_reference: bool) -> Dataset:
@@ -69,18 +70,23 @@ def parse(lines: Iterable[str], *, name: str, need_reference: bool) -> Dataset:
 
 def of_rows(rows: Iterable[tuple[str, Any]], *, name: str, need_reference: bool) -> Dataset:
     """Return the tasks of rows, each with the place that errors name."""
+    found = distinct((where, _task(row, where, need_reference=need_reference)) for where, row in rows)
+    if not found.tasks:
+        raise DatasetError(f"{name} holds no task; it must be JSONL, one object a line", field="data")
+    return found
+
+
+def distinct(found: Iterable[tuple[str, Task]]) -> Dataset:
+    """Return tasks, each with its place, as a data set in which none is asked twice."""
     tasks: dict[tuple[tuple[str, str], ...], Task] = {}
     repeated = 0
     differing = []
-    for where, row in rows:
-        task = _task(row, where, need_reference=need_reference)
+    for where, task in found:
         asked = tuple((message.role, " ".join(message.text.split())) for message in task.messages)
         taken = tasks.setdefault(asked, task)
         if taken is not task:
             repeated += 1
             differing += [where] if task.reference != taken.reference else []
-    if not tasks:
-        raise DatasetError(f"{name} holds no task; it must be JSONL, one object a line", field="data")
     return Dataset(tuple(tasks.values()), repeated, tuple(differing))
 
 
@@ -109,7 +115,7 @@ def _task(row: Any, where: str, *, need_reference: bool) -> Task:
     known = {*QUESTIONS, *ANSWERS, "messages", "system", "reward_model"}
     kept = {name: value for name, value in row.items() if name not in known}
     return Task(
-        key=_key(messages, reference),
+        key=key_of(messages, reference),
         messages=messages,
         reference=reference,
         metadata=kept if solution is None else {"solution": solution, **kept},
@@ -160,6 +166,7 @@ def _split(answer: str | None) -> tuple[str | None, str | None]:
     return (answer, None) if found is None else (found["result"], found["solution"].strip() or None)
 
 
-def _key(messages: tuple[Message, ...], reference: str | None) -> str:
+def key_of(messages: tuple[Message, ...], reference: str | None) -> str:
+    """Return the key of a task."""
     parts = [[message.role, message.text] for message in messages]
     return hashlib.sha256(json.dumps([parts, reference]).encode()).hexdigest()[:32]

@@ -13,12 +13,12 @@ from tfgrpo.commands.progress import Progress
 from tfgrpo.commands.runner import running
 from tfgrpo.commands.session import configuration, grader, interruptible, judging, named, opened, spelt
 from tfgrpo.configuration import Configuration, Gate
-from tfgrpo.datasets import load
 from tfgrpo.errors import UsageError
 from tfgrpo.graders import Grader
 from tfgrpo.llm import Llm
 from tfgrpo.memo import Memo
 from tfgrpo.rollouts import Runner, Sampling
+from tfgrpo.sources import load
 from tfgrpo.types import Task, Version
 from tfgrpo.usage import Ledger
 
