@@ -33,8 +33,9 @@ with seeds as they are, those of 1 and 2 would be the same tasks but for one, an
 FORM: Final = "Give your final answer, in the form the task asks for and with nothing else, as <answer>...</answer>."
 
 _NAME: Final = re.compile(r"[a-z0-9_]+")
-_NUMBERS: Final = {"n": (200, 1, STRIDE), "seed": (0, 0, 10**9)}
-"""What may be said of a family: its value where it is left out, the least, the most."""
+_NUMBERS: Final = {"n": (200, 1, STRIDE), "seed": (0, 0, 40_000)}
+"""What may be said of a family: its value where it is left out, the least, the most. NumPy, which some families use,
+takes seeds below 2 ** 32."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,11 @@ def test_a_family_that_hangs_is_given_up() -> None:
 
 
 @pytest.mark.usefixtures("package")
+def test_a_family_that_draws_from_what_all_share_makes_the_same_task_again() -> None:
+    assert graded(loaded("shared").tasks[2], ["3"]) == [Grade(1.0)]
+
+
+@pytest.mark.usefixtures("package")
 def test_another_task_than_the_one_that_was_answered_is_never_judged() -> None:
     with pytest.raises(GraderError, match="makes another task"):
         graded(loaded("restless").tasks[0], ["1"])

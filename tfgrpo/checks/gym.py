@@ -8,6 +8,7 @@ families walk through sets, so that only a fixed order of these, which `graders.
 from __future__ import annotations
 
 import difflib
+import random
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -30,6 +31,7 @@ def prepare(arguments: JSON) -> Judgement:
 
     @lru_cache(REMEMBERED)
     def entry(index: int) -> dict[str, Any]:
+        random.seed(arguments["seed"] + index)  # some families draw from the one generator that all share
         made: dict[str, Any] = family[index]
         return made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from fractions import Fraction
 from typing import Any
@@ -67,8 +68,15 @@ class Restless(Sums):
         return {**super().__getitem__(index), "question": str(time.monotonic_ns())}
 
 
+class Shared(Sums):
+    """Draws from the generator that all share."""
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return {**super().__getitem__(index), "question": str(random.random())}  # noqa: S311 - no secret
+
+
 DATASETS: dict[str, tuple[type[Sums], None]] = {
-    made.__name__.lower(): (made, None) for made in (Sums, Wrong, Odd, Open, Few, Endless, Restless)
+    made.__name__.lower(): (made, None) for made in (Sums, Wrong, Odd, Open, Few, Endless, Restless, Shared)
 }
 
 
