@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 from pydantic import ValidationError
 
 from tfgrpo import assembly, blocking, datasets, evaluation, inheritance, sources
+from tfgrpo.answering import Answering
 from tfgrpo.commands.progress import Progress
 from tfgrpo.commands.session import judging
 from tfgrpo.configuration import Model, Training, explain
@@ -115,9 +116,11 @@ def train(
             ):
                 recipe = RECIPES[training.recipe]
                 trainer = assembly.trainer(training, recipe, optimizer_llm, listener, seed=seed)
-                runner = ChatRunner(policy_llm, judged, listener.advance)
+                runner = Answering(ChatRunner(policy_llm, judged, listener.advance))
                 practice = assembly.practice(training, recipe, runner, set_name=NAME, version=1, seed=seed)
-                return await trainer.practise(chosen, library or Library(), practice)
+                learned = await trainer.practise(chosen, library or Library(), practice)
+                runner.check()
+                return learned
 
     return Trained(blocking.run(work), ledger.total(), str(training.policy.model))
 
