@@ -63,6 +63,7 @@ def run(arguments: Namespace) -> int:
             samples=arguments.k,
             sampling=proof.sampling,
             grader=proof.grader_name,
+            runner=proof.runner_name,
         )
         plan = _plan(proof, store, versus, key)
         note(str(plan))

@@ -12,9 +12,9 @@ from tfgrpo.commands.job import Job
 from tfgrpo.commands.learning import Result
 from tfgrpo.commands.material import Material
 from tfgrpo.commands.output import note, of_operation, of_version, say
-from tfgrpo.commands.policies import foreign
 from tfgrpo.commands.session import mode
 from tfgrpo.store import Store
+from tfgrpo.store.policies import foreign
 from tfgrpo.trainer import Learned, Step
 from tfgrpo.types import Deployment, Group, Library, Refusal, Version, VersionStatus
 from tfgrpo.usage import Usage, money

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from tfgrpo.commands.output import note
 from tfgrpo.commands.progress import Progress
-from tfgrpo.commands.runner import running
+from tfgrpo.commands.runner import name_of, running
 from tfgrpo.commands.session import configuration, grader, interruptible, judging, named, opened, spelt
 from tfgrpo.configuration import Configuration, Gate
 from tfgrpo.errors import UsageError
@@ -61,6 +61,11 @@ class Proof:
     def grader_name(self) -> str:
         """The grader's name with its arguments."""
         return spelt(self.arguments, self.settings)
+
+    @property
+    def runner_name(self) -> str:
+        """The runner's name."""
+        return name_of(self.arguments, self.settings.training)
 
 
 def proof_of(arguments: Namespace) -> Proof:
