@@ -7,6 +7,7 @@ this worker when it is answered, in the others within a second.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -24,7 +25,10 @@ from proxy.settings import SET_NAME
 from tfgrpo.errors import NotFound
 from tfgrpo.library import Limits
 from tfgrpo.store import Store
+from tfgrpo.store.policies import foreign
 from tfgrpo.types import Deployment, Library, Version
+
+_log = logging.getLogger(__name__)
 
 BODY_BYTES = 1 << 20
 ACTOR = "admin api"
@@ -158,7 +162,8 @@ class SetsApi:
             )
         )
         await self._deployments.reach_all()
-        return JSONResponse(_deployed(made))
+        warnings = await asyncio.to_thread(self._warnings, made)
+        return JSONResponse({**(_deployed(made) or {}), **({"warnings": warnings} if warnings else {})})
 
     async def rollback(self, request: Request) -> Response:
         """Restore the newest earlier deployment that was not itself rolled back."""
@@ -177,6 +182,15 @@ class SetsApi:
             return [_deployed(one) for one in self._store.sets.history(name)]
 
         return JSONResponse({"set": name, "history": await asyncio.to_thread(work)})
+
+    def _warnings(self, made: Deployment) -> list[str]:
+        """Return, and log, which of the versions deployed were learned for other models than the set's traffic uses."""
+        versions = [number for number in (made.live, made.candidate) if number]
+        told = [foreign(self._store, self._store.sets.version(made.set, number)) for number in versions]
+        warnings = [said for said in told if said is not None]
+        for said in warnings:
+            _log.warning("%s", said)
+        return warnings
 
     def _known(self, name: str) -> list[dict[str, Any]]:
         """Return the versions of a set, without their libraries; NotFound when there is no such set."""

@@ -17,12 +17,14 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import ValidationError
 
-from tfgrpo import assembly, blocking, datasets, evaluation, inheritance
+from tfgrpo import assembly, blocking, datasets, evaluation, inheritance, sources
+from tfgrpo.answering import Answering
 from tfgrpo.commands.progress import Progress
 from tfgrpo.commands.session import judging
 from tfgrpo.configuration import Model, Training, explain
 from tfgrpo.errors import UsageError
 from tfgrpo.graders import Grader, by_name
+from tfgrpo.graders.own import Own
 from tfgrpo.graders.python import PythonGrader
 from tfgrpo.inheritance import admission
 from tfgrpo.library import Limits
@@ -77,7 +79,7 @@ class Trained:
 def train(
     tasks: Tasks,
     *,
-    grader: Grading,
+    grader: Grading | None = None,
     policy: Model | str,
     optimizer: Model | str | None = None,
     library: Library | None = None,
@@ -89,7 +91,8 @@ def train(
 ) -> Trained:
     """Learn a library from fresh rollouts of `tasks` by `policy`, judged by `grader`; start from `library`.
 
-    `optimizer` writes the lessons (the policy, where none is named). `settings` are keys of `training` in
+    Tasks of reasoning-gym bring their own checker and need no `grader`. `optimizer` writes the lessons (the policy,
+    where none is named). `settings` are keys of `training` in
     `docs/configuration.md`, such as `objective`, `epochs`, `group_size`, `max_words`; with `cache`, a directory,
     a run that was interrupted goes on without paying twice.
 
@@ -113,9 +116,11 @@ def train(
             ):
                 recipe = RECIPES[training.recipe]
                 trainer = assembly.trainer(training, recipe, optimizer_llm, listener, seed=seed)
-                runner = ChatRunner(policy_llm, judged, listener.advance, training.selected)
+                runner = Answering(ChatRunner(policy_llm, judged, listener.advance, training.selected))
                 practice = assembly.practice(training, recipe, runner, set_name=NAME, version=1, seed=seed)
-                return await trainer.practise(chosen, library or Library(), practice)
+                learned = await trainer.practise(chosen, library or Library(), practice)
+                runner.check()
+                return learned
 
     return Trained(blocking.run(work), ledger.total(), str(training.policy.model))
 
@@ -123,7 +128,7 @@ def train(
 def evaluate(
     tasks: Tasks,
     *,
-    grader: Grading,
+    grader: Grading | None = None,
     policy: Model | str,
     library: Library,
     against: Library | None = None,
@@ -164,8 +169,12 @@ def evaluate(
 
 
 def load_tasks(path: Path | str) -> tuple[Task, ...]:
-    """Return the tasks of a JSONL file, each once; UsageError names the line that does not fit."""
-    return datasets.load(Path(path), need_reference=False).tasks
+    """Return the tasks of a JSONL file, or of `reasoning-gym:FAMILY?n=200&seed=1`, each once.
+
+    Raises:
+        UsageError: a line does not fit, or there is no such family.
+    """
+    return sources.load(path, need_reference=False).tasks
 
 
 def load_library(path: Path | str) -> Library:
@@ -211,7 +220,9 @@ def _model(given: Model | str) -> Model:
     return Model(model=given) if isinstance(given, str) else given
 
 
-def _grader(given: Grading) -> Grader:
+def _grader(given: Grading | None) -> Grader:
+    if given is None:
+        return Own()
     if isinstance(given, str):
         return by_name(given)
     return PythonGrader.of(getattr(given, "__name__", "grader"), given) if callable(given) else given

@@ -1,9 +1,9 @@
 """Tasks from a file of rows. It knows the names and forms that public data sets use, and no grader.
 
 A row holds `messages` (also `prompt`), or `question` (also `problem`, `prompt`) with an optional `system`; the right
-answer under one of `ANSWERS`, or in `reward_model` as DAPO has it. Of an answer that ends in GSM8K's `#### 18` what
-stands behind the mark is the reference, and the rest is kept as `solution`. Everything else of a row is the task's
-metadata. A file is JSONL, or one JSON list, as the method's reference implementation writes it.
+answer, or a list of those that are right, under one of `ANSWERS`, or in `reward_model` as DAPO has it. Of an answer
+that ends in GSM8K's `#### 18` what stands behind the mark is the reference, and the rest is kept as `solution`.
+Everything else of a row is the task's metadata. A file is JSONL, or one JSON list.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from tfgrpo.types import Message, Task
 QUESTIONS: Final = ("question", "problem", "prompt")
 ANSWERS: Final = ("groundtruth", "ground_truth", "golden_answer", "answer", "reference")
 """The first that a row has counts: where there are two, `answer` is the longer one."""
+ALSO_RIGHT: Final = "also_right"
+"""The key of a task's metadata that holds the right answers beside its reference, where a row has a list of them."""
 ROLES: Final = ("system", "developer", "user", "assistant")
 
 _GSM8K: Final = re.compile(r"(?P<solution>.*?)^[ \t]*####[ \t]*(?P<result>\S[^\n]*?)\s*", re.DOTALL | re.MULTILINE)
@@ -37,13 +39,14 @@ class Dataset:
     tasks: tuple[Task, ...]
     repeated: int = 0
     differing: tuple[str, ...] = ()
+    remark: str | None = None
+    """What else to tell about it."""
 
     def report(self) -> str | None:
         """Return what to tell about rows that were left out."""
-        if not self.repeated:
-            return None
         others = f"; {len(self.differing)} of them with another answer ({', '.join(self.differing[:3])})"
-        return f"{self.repeated} rows repeat an earlier task and are left out{others if self.differing else ''}"
+        repeated = f"{self.repeated} rows repeat an earlier task and are left out{others if self.differing else ''}"
+        return "; ".join([*([repeated] if self.repeated else []), *([self.remark] if self.remark else [])]) or None
 
 
 def load(path: Path, *, need_reference: bool) -> Dataset:
@@ -69,18 +72,23 @@ def parse(lines: Iterable[str], *, name: str, need_reference: bool) -> Dataset:
 
 def of_rows(rows: Iterable[tuple[str, Any]], *, name: str, need_reference: bool) -> Dataset:
     """Return the tasks of rows, each with the place that errors name."""
+    found = distinct((where, _task(row, where, need_reference=need_reference)) for where, row in rows)
+    if not found.tasks:
+        raise DatasetError(f"{name} holds no task; it must be JSONL, one object a line", field="data")
+    return found
+
+
+def distinct(found: Iterable[tuple[str, Task]]) -> Dataset:
+    """Return tasks, each with its place, as a data set in which none is asked twice."""
     tasks: dict[tuple[tuple[str, str], ...], Task] = {}
     repeated = 0
     differing = []
-    for where, row in rows:
-        task = _task(row, where, need_reference=need_reference)
+    for where, task in found:
         asked = tuple((message.role, " ".join(message.text.split())) for message in task.messages)
         taken = tasks.setdefault(asked, task)
         if taken is not task:
             repeated += 1
             differing += [where] if task.reference != taken.reference else []
-    if not tasks:
-        raise DatasetError(f"{name} holds no task; it must be JSONL, one object a line", field="data")
     return Dataset(tuple(tasks.values()), repeated, tuple(differing))
 
 
@@ -103,16 +111,21 @@ def _task(row: Any, where: str, *, need_reference: bool) -> Task:
     if not isinstance(row, dict):
         raise DatasetError(f'{where}: a row must be an object such as {{"question": ...}}', field="data")
     messages = _messages(row, where)
-    reference, solution = _split(_reference(row, where))
+    answers = _references(row, where)
+    reference, solution = _split(answers[0] if answers else None)
     if reference is None and need_reference:
         raise DatasetError(f"{where}: no {', '.join(ANSWERS)}; the grader needs the right answer", field="data")
     known = {*QUESTIONS, *ANSWERS, "messages", "system", "reward_model"}
     kept = {name: value for name, value in row.items() if name not in known}
     return Task(
-        key=_key(messages, reference),
+        key=key_of(messages, reference),
         messages=messages,
         reference=reference,
-        metadata=kept if solution is None else {"solution": solution, **kept},
+        metadata={
+            **({} if solution is None else {"solution": solution}),
+            **({ALSO_RIGHT: answers[1:]} if answers[1:] else {}),
+            **kept,
+        },
     )
 
 
@@ -142,16 +155,16 @@ def _message(item: Any, where: str) -> Message:
     return Message(role, content)
 
 
-def _reference(row: dict[str, Any], where: str) -> str | None:
+def _references(row: dict[str, Any], where: str) -> list[str]:
+    """Return the right answers of a row, of which a list holds several."""
     value = next((row[name] for name in ANSWERS if row.get(name) is not None), None)
     nested = row.get("reward_model")
     if value is None and isinstance(nested, dict):
         value = nested.get("ground_truth")
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int | float | dict):
-        return json.dumps(value)
-    raise DatasetError(f"{where}: the right answer must be a text, a number or an object", field="data")
+    several = value if isinstance(value, list) else [] if value is None else [value]
+    if not all(isinstance(one, str | int | float | dict) for one in several):
+        raise DatasetError(f"{where}: a right answer must be a text, a number or an object", field="data")
+    return [one if isinstance(one, str) else json.dumps(one) for one in several]
 
 
 def _split(answer: str | None) -> tuple[str | None, str | None]:
@@ -160,6 +173,7 @@ def _split(answer: str | None) -> tuple[str | None, str | None]:
     return (answer, None) if found is None else (found["result"], found["solution"].strip() or None)
 
 
-def _key(messages: tuple[Message, ...], reference: str | None) -> str:
+def key_of(messages: tuple[Message, ...], reference: str | None) -> str:
+    """Return the key of a task."""
     parts = [[message.role, message.text] for message in messages]
     return hashlib.sha256(json.dumps([parts, reference]).encode()).hexdigest()[:32]

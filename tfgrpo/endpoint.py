@@ -102,9 +102,10 @@ class OpenAI:
 
 
 class Litellm:
-    """Any model litellm knows. litellm is imported at the first call."""
+    """Any model litellm knows. litellm is imported at the first call. `told` as for `OpenAI`."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, told: Callable[[Limits], None] = lambda _: None) -> None:
+        self._told = told
         self._base_url = model.base_url
         self._key = model.api_key
 
@@ -125,11 +126,18 @@ class Litellm:
             response = getattr(error, "response", None)
             limits = pace.limits(response.headers) if response is not None else None
             raise Failure(_line(str(error), self._key, 500), status=status, limits=limits) from None
+        self._told(pace.limits(_passed_on(answer)))
         dumped = answer.model_dump()
         return dumped if isinstance(dumped, dict) else {}
 
     async def close(self) -> None:
         """Nothing is held here."""
+
+
+def _passed_on(answer: Any) -> dict[str, str]:
+    """Return the headers of a provider's answer, which litellm keeps beside it under names of its own."""
+    headers = getattr(answer, "_hidden_params", {}).get("additional_headers") or {}
+    return {str(name).removeprefix("llm_provider-"): str(value) for name, value in headers.items()}
 
 
 def _message(body: bytes, key: SecretStr | None) -> str:

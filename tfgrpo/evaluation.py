@@ -235,11 +235,20 @@ def split_of(tasks: Sequence[Task]) -> str:
 
 
 def key_of(
-    tasks: Sequence[Task], priors: Sequence[Prior], *, model: str, samples: int, sampling: Sampling, grader: str
+    tasks: Sequence[Task],
+    priors: Sequence[Prior],
+    *,
+    model: str,
+    samples: int,
+    sampling: Sampling,
+    grader: str,
+    runner: str = "chat",
 ) -> str:
     """Return the name of a comparison. Comparisons of one name draw the very same rollouts, and say nothing new."""
     libraries = [[one.text for one in prior.library.experiences] for prior in priors]
     parts = [split_of(tasks), libraries, model, samples, sampling.temperature, sampling.seed, grader]
+    # Names from before there were other runners stay what they are.
+    parts += [] if runner == "chat" else [runner]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 

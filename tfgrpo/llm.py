@@ -90,7 +90,7 @@ class Llm:
         self._patience = patience or Patience()
         self._price = price_of(model)
         self._provider = model.provider or ("openai" if model.base_url else "litellm")
-        self._endpoint = endpoint or (Litellm(model) if self._provider == "litellm" else OpenAI(model, self._pace.told))
+        self._endpoint = endpoint or (Litellm if self._provider == "litellm" else OpenAI)(model, self._pace.told)
         self._refused: set[str] = set()
         self._taken: set[str] = set()
         self._asking: dict[str, asyncio.Future[Completion]] = {}

@@ -129,6 +129,18 @@ async def test_a_deployment_is_in_force_when_it_is_answered(console: Console) ->
     assert (current.live, current.candidate, current.shares) == (1, 2, {"candidate": 0.1, "control": 0.2})
 
 
+async def test_deploying_for_another_model_than_a_version_was_learned_for_warns(
+    console: Console, caplog: pytest.LogCaptureFixture
+) -> None:
+    learned = console.store.sets.version("math", 1).library
+    made = console.store.sets.add_version("math", learned, status="unproven", policy_model="learner")
+    console.store.traffic.add(Batch(exchanges=((exchange("ex-1"), Bodies()),)))
+    answer = await console.call("PUT", "sets/math/deployment", {"live": made.version})
+    assert answer.status == 200
+    assert "was learned for learner, and the set's traffic goes to" in answer.json["warnings"][0]
+    assert answer.json["warnings"][0] in caplog.text
+
+
 async def test_what_a_deployment_does_not_name_is_unset(console: Console) -> None:
     await console.call("PUT", "sets/math/deployment", {"live": 1, "candidate": 2, "shares": {"candidate": 0.5}})
     answer = await console.call("PUT", "sets/math/deployment", {"live": None})

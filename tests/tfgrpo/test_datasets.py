@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tfgrpo.datasets import ANSWERS, QUESTIONS, Dataset, load, parse
+from tfgrpo.datasets import ALSO_RIGHT, ANSWERS, QUESTIONS, Dataset, load, parse
 from tfgrpo.errors import DatasetError
 from tfgrpo.graders import by_name
 from tfgrpo.types import Message, Rollout
@@ -145,7 +145,7 @@ def test_a_line_separator_inside_a_text_ends_no_line(tmp_path: Path) -> None:
         "{}",
         '{"question": 5, "answer": "a"}',
         '{"question": "q"}',
-        '{"question": "q", "answer": ["a"]}',
+        '{"question": "q", "answer": [["a"]]}',
         '{"messages": [], "answer": "a"}',
         '{"messages": [{"role": "user", "content": []}], "answer": "a"}',
         '{"messages": [{"role": "wizard", "content": "x"}], "answer": "a"}',
@@ -169,3 +169,22 @@ def test_a_file_without_a_task_is_refused(tmp_path: Path) -> None:
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="cannot be read"):
         load(tmp_path / "absent.jsonl", need_reference=True)
+
+
+def test_a_list_holds_answers_that_are_all_right() -> None:
+    (task,) = parsed('{"question": "q", "answer": ["New York", "NYC", 5]}').tasks
+    assert (task.reference, task.metadata) == ("New York", {ALSO_RIGHT: ["NYC", "5"]})
+
+
+@pytest.mark.parametrize("grader", ["exact", "math"])
+async def test_each_of_several_right_answers_is_one(grader: str) -> None:
+    (task,) = parsed('{"question": "q", "answer": ["1", "12"]}').tasks
+    judge = by_name(grader)
+    said = [Rollout("t", (Message("assistant", answer),)) for answer in ("Answer: 12", "Answer: 3")]
+    assert [(await judge.grade(task, rollout)).reward for rollout in said] == [1.0, 0.0]
+    await judge.close()
+
+
+def test_an_empty_list_is_no_answer() -> None:
+    with pytest.raises(DatasetError, match="the grader needs the right answer"):
+        parsed('{"question": "q", "answer": []}')

@@ -101,6 +101,14 @@ def test_the_name_of_a_split_does_not_depend_on_the_order_of_its_tasks() -> None
     assert split_of(TASKS) == split_of(TASKS[::-1]) != split_of(TASKS[1:])
 
 
+def test_another_runner_is_another_comparison() -> None:
+    names = {
+        key_of(TASKS, [LESSONS], model="m", samples=8, sampling=Sampling(0.3, 0), grader="exact", runner=runner)
+        for runner in ("chat", "python:mine:run", "python:mine:other")
+    }
+    assert len(names) == 3
+
+
 def test_another_seed_is_another_comparison() -> None:
     names = {
         key_of(TASKS, [LESSONS, NONE], model="m", samples=8, sampling=Sampling(0.3, seed), grader="exact")

@@ -14,6 +14,7 @@ from tfgrpo.forming import Formed, form
 from tfgrpo.store import Batch, Store
 from tfgrpo.trajectories import Placed, rewards
 from tfgrpo.types import Bodies, Exchange, Label
+from tfgrpo.weighing import REWARD_ONLY, Metric, Metrics, alike, weighed
 
 
 @pytest.fixture
@@ -27,8 +28,8 @@ def record(store: Store, *exchanges: Exchange) -> None:
     store.traffic.add(Batch(exchanges=tuple((one, Bodies()) for one in exchanges)))
 
 
-def formed(store: Store) -> list[Formed]:
-    return sorted((group for some in form(store) for group in some), key=lambda group: group.key)
+def formed(store: Store, metrics: Metrics = REWARD_ONLY) -> list[Formed]:
+    return sorted((group for some in form(store, metrics=metrics) for group in some), key=lambda group: group.key)
 
 
 def test_what_cannot_be_read_or_was_cut_is_no_attempt(store: Store) -> None:
@@ -57,8 +58,13 @@ def test_a_label_of_one_app_does_not_speak_of_another_apps_exchange(store: Store
     assert group.values == []
 
 
-def test_rewards_are_those_that_all_labels_together_come_to(store: Store) -> None:
-    luck = random.Random(7)  # noqa: S311 - no secret
+SEVERAL = {"reward": Metric(), "other": Metric(0.5, worst=1.0, best=0.2), "third": Metric(2.0)}
+
+
+@pytest.mark.parametrize("metrics", [REWARD_ONLY, SEVERAL], ids=["reward only", "several metrics"])
+@pytest.mark.parametrize("seed", [7, 8, 9])
+def test_rewards_are_those_that_all_labels_together_come_to(store: Store, metrics: Metrics, seed: int) -> None:
+    luck = random.Random(seed)  # noqa: S311 - no secret
     exchanges = [
         exchange(
             n, trajectory=f"t-{luck.randrange(40)}", choices=luck.choice([1, 1, 2]),
@@ -69,20 +75,20 @@ def test_rewards_are_those_that_all_labels_together_come_to(store: Store) -> Non
     labels = [
         label(
             n, exchange=None if luck.random() < 0.2 else f"ex-{luck.randrange(120)}", choice=luck.choice([0, 0, 1]),
-            trajectory=f"t-{luck.randrange(40)}", metric=luck.choice(["reward", "reward", "other"]),
+            trajectory=f"t-{luck.randrange(40)}", metric=luck.choice(["reward", "reward", "other", "third", "unknown"]),
             value=luck.random(), source=luck.choice(["user", "judge"]), app=luck.choice(["default", "default", "b"]),
         )
         for n in range(150)
     ]  # fmt: skip
     record(store, *exchanges)
     store.labels.add(labels)
-    found = {rollout: value for group in formed(store) for rollout, value in group.rewards().items()}
-    wanted = _one_by_one(exchanges, labels)
+    found = {rollout: value for group in formed(store, metrics) for rollout, value in group.rewards().items()}
+    wanted = _one_by_one(exchanges, labels, metrics)
     assert found == pytest.approx(wanted), found.keys() ^ wanted.keys()
 
 
-def _one_by_one(exchanges: list[Exchange], labels: list[Label]) -> dict[tuple[str, int], float]:
-    """The rewards of all attempts as `trajectories.rewards` works them out, from all labels at once."""
+def _one_by_one(exchanges: list[Exchange], labels: list[Label], metrics: Metrics) -> dict[tuple[str, int], float]:
+    """The rewards of all attempts, one group, as `trajectories.rewards` works them out, from all labels at once."""
     by_id = {one.id: one for one in exchanges}
     choices: dict[str, int] = defaultdict(int)
     for one in exchanges:
@@ -95,8 +101,6 @@ def _one_by_one(exchanges: list[Exchange], labels: list[Label]) -> dict[tuple[st
         for one in labels
         if one.app == "default"
     ]
-    return {
-        (trajectory, choice): reward.value
-        for (trajectory, choice), reward in rewards(placed).items()
-        if choice < choices[trajectory]
-    }
+    found = {one: reward for one, reward in rewards(placed, metrics).items() if one[1] < choices[one[0]]}
+    kept = alike({one: reward.shares for one, reward in found.items()}, metrics)
+    return {one: weighed({name: found[one].shares[name] for name in names}, metrics) for one, names in kept.items()}

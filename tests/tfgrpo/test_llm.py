@@ -172,13 +172,16 @@ async def test_a_limit_on_rates_pauses_all_calls_and_asks_no_call_of_more() -> N
     assert (len(asked), [at for at in asked if 100.0 < at < 120.0]) == (16, [])
 
 
-async def test_an_answer_that_leaves_nothing_makes_the_next_call_wait_for_the_reset() -> None:
+@pytest.mark.parametrize("provider", ["openai", "litellm"])
+async def test_an_answer_that_leaves_nothing_makes_the_next_call_wait_for_the_reset(provider: str) -> None:
     clock = Clock()
     last = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "7s"}
     reply = lambda _: web.json_response(completion("hi"), headers=last)  # noqa: E731 - shorter than a function
-    async with serving(reply) as endpoint, llm(endpoint.model(), clock=clock) as model:
-        for text in ("a", "b"):
-            await model.complete([{"role": "user", "content": text}], stage="s")
+    async with serving(reply) as endpoint:
+        asked = endpoint.model() if provider == "openai" else through_litellm(endpoint)
+        async with llm(asked, clock=clock) as model:
+            for text in ("a", "b"):
+                await model.complete([{"role": "user", "content": text}], stage="s")
     assert clock.now() == 107.0
 
 

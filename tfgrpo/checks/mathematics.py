@@ -19,7 +19,11 @@ def prepare(_: JSON) -> Judgement:
     return _judged
 
 
-def _judged(answer: str, reference: str | None, _: JSON) -> bool:
+def _judged(answer: str, reference: str | None, metadata: JSON) -> bool:
+    return any(_equal(answer, one) for one in (reference, *metadata.get("also_right", ())))
+
+
+def _equal(answer: str, reference: str | None) -> bool:
     if text.exact(answer, reference or ""):
         return True
     gold = _parsed(_latex(reference or ""))

@@ -22,14 +22,18 @@ _MARKED: Final = re.compile(
     r"|\\boxed\s*\{",
     re.MULTILINE | re.IGNORECASE,
 )
+_THOUGHT: Final = re.compile(r"^\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL)
 _SPACE: Final = re.compile(r"\s+")
 _NUMBER: Final = re.compile(r"-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,3})?(?:\s*/\s*\d+)?")
 _EDGES: Final = " \t.,;:!?\"'`*_$()[]{}"
 
 
 def final(answer: str) -> str:
-    """Return what the answer marks as its result, the last mark counting; without any the whole answer."""
-    found = answer
+    """Return what the answer marks as its result, the last mark counting; without any the whole answer.
+
+    What stands in reasoning tags at its start is no part of it.
+    """
+    found = answer = _THOUGHT.sub("", answer)
     for mark in _MARKED.finditer(answer):
         found = mark["said"] or mark["hash"] or _braced(answer, mark.end())
     return found

@@ -64,6 +64,7 @@ def _finding(proof: Proof, version: Version, prior: Prior, found: Ablation) -> F
         samples=found.samples,
         sampling=proof.sampling,
         grader=proof.grader_name,
+        runner=proof.runner_name,
     )
     return Finding(
         key=hashlib.sha256(f"ablation:{version.version}:{compared}".encode()).hexdigest()[:32],

@@ -82,7 +82,7 @@ def _train(made: argparse.ArgumentParser) -> None:
         default="traffic",
         help="where groups come from (traffic)",
     )
-    made.add_argument("--data", type=Path, metavar="FILE", help="JSONL tasks, for --from dataset")
+    made.add_argument("--data", type=Path, metavar="FILE", help="tasks: JSONL, or reasoning-gym:FAMILY?n=200&seed=1")
     made.add_argument("--grader", metavar="NAME", help="how answers are rewarded, for --from dataset and replay")
     _runner(made)
     _guard(made)
@@ -109,7 +109,13 @@ def _guard(made: argparse.ArgumentParser) -> None:
 def _evaluate(made: argparse.ArgumentParser) -> None:
     made.add_argument("--set", type=versioned, required=True, metavar="S[@V]", help="what to test (newest version)")
     made.add_argument("--against", default="none", metavar="none|live|S@V", help="what to test against (none)")
-    made.add_argument("--data", type=Path, required=True, metavar="FILE", help="held-out JSONL tasks")
+    made.add_argument(
+        "--data",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="held-out tasks: JSONL, or reasoning-gym:FAMILY?n=200&seed=1",
+    )
     made.add_argument("--grader", metavar="NAME", help="how answers are rewarded (training.grader)")
     _runner(made)
     made.add_argument("--k", type=_count, default=32, help="samples per task and side (32)")

@@ -16,11 +16,11 @@ from tfgrpo.commands.output import emit, note, say
 from tfgrpo.commands.proving import Proof, asked, model_note, proof_of
 from tfgrpo.commands.session import opened
 from tfgrpo.commands.sets import find
-from tfgrpo.datasets import load
 from tfgrpo.errors import UsageError
 from tfgrpo.evaluation import Evaluation, Guard, Side, evaluate, key_of, split_of
 from tfgrpo.planning import Plan, Variance
 from tfgrpo.rollouts import Prior
+from tfgrpo.sources import load
 from tfgrpo.store import Finding, Store
 from tfgrpo.types import EMPTY_VERSION, Version
 from tfgrpo.usage import as_json, money
@@ -63,6 +63,7 @@ def run(arguments: Namespace) -> int:
             samples=arguments.k,
             sampling=proof.sampling,
             grader=proof.grader_name,
+            runner=proof.runner_name,
         )
         plan = _plan(proof, store, versus, key)
         note(str(plan))

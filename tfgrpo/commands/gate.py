@@ -10,6 +10,7 @@ from typing import Final
 from tfgrpo import significance
 from tfgrpo.commands.job import Job
 from tfgrpo.commands.material import Material
+from tfgrpo.commands.runner import name_of
 from tfgrpo.commands.session import spelt
 from tfgrpo.evaluation import Evaluation, evaluate, key_of, split_of
 from tfgrpo.rollouts import Prior, Runner, Sampling
@@ -50,6 +51,7 @@ async def judged(job: Job, runner: Runner, listener: Listener, material: Materia
                 samples=gate.samples,
                 sampling=sampling,
                 grader=spelt(job.arguments, job.settings),
+                runner=name_of(job.arguments, job.settings.training),
             ),
             kind="comparison",
             set=name,

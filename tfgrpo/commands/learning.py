@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from tfgrpo import assembly
+from tfgrpo.answering import Answering
 from tfgrpo.commands import lease
 from tfgrpo.commands.gate import FEWEST, judged, word
 from tfgrpo.commands.job import Job
@@ -85,7 +86,11 @@ async def _practised(job: Job, trainer: Trainer, material: Material, splits: Spl
             job.arguments, job.settings, job.store, policy=policy, judge=judge, ledger=ledger, advance=advance
         ) as runner,
     ):
-        learned = await trainer.practise(splits.train, material.library, practice_of(job, material, splits, runner))
+        answering = Answering(runner)
+        learned = await trainer.practise(splits.train, material.library, practice_of(job, material, splits, answering))
+        answering.check()
+        if said := answering.report():
+            note(said)
         if not recipe.gate or learned.library.experiences == material.library.experiences:
             return Result(learned)
         if len(splits.held_out) < FEWEST:

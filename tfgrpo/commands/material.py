@@ -13,10 +13,10 @@ from tfgrpo.commands.output import note
 from tfgrpo.commands.runner import is_agent
 from tfgrpo.commands.session import grader, metrics, mode
 from tfgrpo.configuration import Configuration, Training
-from tfgrpo.datasets import load
 from tfgrpo.errors import Conflict, DatasetError, UsageError
 from tfgrpo.evaluation import Guard
 from tfgrpo.replay import logged_tasks
+from tfgrpo.sources import load
 from tfgrpo.splits import Splits, split
 from tfgrpo.store import Store
 from tfgrpo.traffic import answered_groups, labelled_groups

@@ -13,9 +13,9 @@ from tfgrpo.commands.job import Job
 from tfgrpo.commands.learning import Result
 from tfgrpo.commands.material import Material
 from tfgrpo.commands.output import note, of_operation, of_version, say
-from tfgrpo.commands.policies import foreign
 from tfgrpo.commands.session import mode
 from tfgrpo.store import Store
+from tfgrpo.store.policies import foreign
 from tfgrpo.trainer import Learned, Step
 from tfgrpo.types import Deployment, Group, Library, Refusal, Version, VersionStatus
 from tfgrpo.usage import Usage, money
@@ -108,6 +108,9 @@ def report(result: JSON, total: Usage) -> None:
     )
     say(f"{total.calls} calls{again}, {total.tokens} tokens, {money(total.usd)}")
     say(f"the whole report: `tfgrpo runs report {result['run']} --output report.html`")
+    if not result["contrasting"]:
+        say(_alike(result))
+        return
     if result["version"] is None:
         say("the library did not change, so there is no new version; `tfgrpo runs show` says what was refused and why")
         return
@@ -129,6 +132,20 @@ def report(result: JSON, total: Usage) -> None:
         return
     proof = f"test it with `tfgrpo evaluate --set {name}`, or " if not gate else ""
     say(f"{name} is stored, {result['status']}: {proof}`tfgrpo sets deploy {name}`")
+
+
+def _alike(result: JSON) -> str:
+    """Return why nothing was there to learn from, and what may be behind it."""
+    rewards = [step["reward"] for step in result["steps"] if step["reward"] is not None]
+    said = "no group contrasts: the rollouts of each task were judged alike, so there was nothing to learn from"
+    if not rewards:
+        return said
+    mean = sum(rewards) / len(rewards)
+    hints = {
+        0.0: ", so the tasks are too hard for the model, or the grader does not fit them",
+        1.0: ", so the model can do these tasks already, or the grader takes anything",
+    }
+    return f"{said}; the mean reward is {mean:.3f}{hints.get(mean, '')}"
 
 
 def _may_deploy(job: Job, material: Material, result: Result) -> bool:

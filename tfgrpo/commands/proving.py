@@ -10,15 +10,15 @@ from typing import TypeVar
 
 from tfgrpo.commands.output import note
 from tfgrpo.commands.progress import Progress
-from tfgrpo.commands.runner import running
+from tfgrpo.commands.runner import name_of, running
 from tfgrpo.commands.session import configuration, grader, interruptible, judging, named, opened, spelt
 from tfgrpo.configuration import Configuration, Gate
-from tfgrpo.datasets import load
 from tfgrpo.errors import UsageError
 from tfgrpo.graders import Grader
 from tfgrpo.llm import Llm
 from tfgrpo.memo import Memo
 from tfgrpo.rollouts import Runner, Sampling
+from tfgrpo.sources import load
 from tfgrpo.types import Task, Version
 from tfgrpo.usage import Ledger
 
@@ -61,6 +61,11 @@ class Proof:
     def grader_name(self) -> str:
         """The grader's name with its arguments."""
         return spelt(self.arguments, self.settings)
+
+    @property
+    def runner_name(self) -> str:
+        """The runner's name."""
+        return name_of(self.arguments, self.settings.training)
 
 
 def proof_of(arguments: Namespace) -> Proof:

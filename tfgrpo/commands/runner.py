@@ -20,9 +20,14 @@ from tfgrpo.usage import Ledger, price_of
 CHAT = "chat"
 
 
+def name_of(arguments: Namespace, training: Training) -> str:
+    """Return the name of the runner that is asked for."""
+    return str(arguments.runner or training.runner)
+
+
 def is_agent(arguments: Namespace, training: Training) -> bool:
     """Whether the user's own agent makes rollouts: it can answer tool calls, and one completion cannot."""
-    return _name(arguments, training) != CHAT
+    return name_of(arguments, training) != CHAT
 
 
 @asynccontextmanager
@@ -45,7 +50,7 @@ async def running(
     if not is_agent(arguments, training):
         yield ChatRunner(policy, judge, advance, settings.training.selected)
         return
-    agent = Agent.load(_name(arguments, training))
+    agent = Agent.load(name_of(arguments, training))
     if training.proxy is None:
         raise UsageError(
             f"the agent {agent.name} needs a proxy to run against: set training.proxy, such as "
@@ -56,7 +61,3 @@ async def running(
     price = price_of(named(training.policy, training.optimizer, "training.policy"))
     async with AgentRunner(agent, place, judge, ledger=ledger, advance=advance, price=price) as runner:
         yield runner
-
-
-def _name(arguments: Namespace, training: Training) -> str:
-    return str(arguments.runner or training.runner)

@@ -12,12 +12,14 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from tfgrpo import gym
 from tfgrpo.commands.output import note
 from tfgrpo.configuration import Configuration, GraderSettings, Model, Section, Training, load
 from tfgrpo.errors import UsageError
 from tfgrpo.graders import Grader, configured
 from tfgrpo.graders.counting import Counting
 from tfgrpo.graders.judge import Judge
+from tfgrpo.graders.own import Own
 from tfgrpo.llm import Llm
 from tfgrpo.memo import Memo
 from tfgrpo.modes import Mode
@@ -56,13 +58,16 @@ def named(model: Model, other: Model, key: str) -> Model:
 
 
 def grader(arguments: Namespace, settings: Configuration) -> Grader:
-    """Return the grader that was asked for."""
-    return configured(_chosen(arguments, settings), seconds=settings.training.grader_seconds)
+    """Return the grader that was asked for; tasks of reasoning-gym alone need none."""
+    chosen = _chosen(arguments, settings)
+    return Own() if chosen is None else configured(chosen, seconds=settings.training.grader_seconds)
 
 
 def spelt(arguments: Namespace, settings: Configuration) -> str:
     """Return the grader's name with its arguments and no secret: with another rubric it is another grader."""
     chosen = _chosen(arguments, settings)
+    if chosen is None:
+        return Own().name
     given = chosen.model_dump(mode="json", exclude_defaults=True, exclude={"model": {"api_key"}})
     return chosen.name if len(given) == 1 else json.dumps(given, sort_keys=True)
 
@@ -78,7 +83,7 @@ async def judging(grader: Grader, training: Training, ledger: Ledger, memo: Memo
         if isinstance(grader, Judge):
             llm = Llm(judge_of(training), ledger=ledger, memo=memo, concurrency=training.concurrency)
             grader = replace(grader, llm=await stack.enter_async_context(llm))
-        counting = Counting(grader)
+        counting = Counting(grader if isinstance(grader, Own) else Own(grader, training.grader_seconds))
         stack.push_async_callback(counting.close)
         yield counting
         counting.check()
@@ -122,11 +127,14 @@ def interruptible(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         raise KeyboardInterrupt from None
 
 
-def _chosen(arguments: Namespace, settings: Configuration) -> GraderSettings:
-    """Return the grader of the command line, else of the configuration, whose arguments hold for the one it names."""
+def _chosen(arguments: Namespace, settings: Configuration) -> GraderSettings | None:
+    """Return the grader of the command line, else of the configuration, whose arguments hold for the one it names.
+
+    None where the data bring their own.
+    """
     chosen = settings.training.grader
     if arguments.grader is not None and (chosen is None or chosen.name != arguments.grader):
         return GraderSettings(name=arguments.grader)
-    if chosen is None:
+    if chosen is None and gym.named(str(arguments.data)) is None:
         raise UsageError("no grader is named: give --grader, or set training.grader", field="grader")
     return chosen

@@ -8,11 +8,11 @@ from typing import Any
 from tfgrpo import library
 from tfgrpo.commands import set_files
 from tfgrpo.commands.output import emit, note, of_deployment, of_version, say
-from tfgrpo.commands.policies import foreign
 from tfgrpo.commands.session import configuration, opened
 from tfgrpo.errors import NotFound, UsageError
 from tfgrpo.library import Limits
 from tfgrpo.store import Store
+from tfgrpo.store.policies import foreign
 from tfgrpo.types import Deployment, Version
 
 ACTOR = "tfgrpo sets"

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from tfgrpo.checks import text
 from tfgrpo.configuration import GraderSettings
+from tfgrpo.datasets import ALSO_RIGHT
 from tfgrpo.errors import UsageError
 from tfgrpo.graders.apart import Apart
 from tfgrpo.graders.judge import Judge
@@ -40,8 +41,10 @@ class TextGrader:
     needs_reference: bool = True
 
     async def grade(self, task: Task, rollout: Rollout) -> Grade:
-        """Return 1.0 or 0.0."""
-        return Grade(1.0 if self.compare(rollout.answer, task.reference or "") else 0.0)
+        """Return 1.0 or 0.0; where a task has several right answers, each of them is one."""
+        also: Any = task.metadata.get(ALSO_RIGHT, ())
+        right = any(self.compare(rollout.answer, one) for one in (task.reference or "", *also))
+        return Grade(1.0 if right else 0.0)
 
     async def close(self) -> None:
         """Nothing is held."""

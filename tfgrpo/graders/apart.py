@@ -1,4 +1,4 @@
-"""Grading in a process of its own, which is killed when it takes too long and started anew for the next rollout.
+"""Judging in a process of its own, which is killed when it takes too long and started anew for the next question.
 
 For judgements that nobody can bound: a pattern may backtrack for years, algebra may never end, and neither lets go of
 the interpreter. The process is `python -m MODULE`, and `checks.serving` is its side. Both speak JSON, a line each way.
@@ -30,33 +30,55 @@ ENVIRONMENT: Final[Mapping[str, str]] = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_TH
 
 @dataclass(slots=True)
 class Apart:
-    """A grader whose judgement runs as `python -m MODULE`, told `arguments` once, and `seconds` long at most.
-
-    One rollout is judged at a time: the time of the others begins with their turn.
-    """
+    """A grader whose judgement is a process's, `seconds` long at most; one rollout is judged at a time."""
 
     name: str
     module: str
     seconds: float
     needs_reference: bool = True
     arguments: JSON = field(default_factory=dict)
+    _process: Process = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._process = Process(f"the grader {self.name}", self.module, self.seconds, arguments=self.arguments)
+
+    async def grade(self, task: Task, rollout: Rollout) -> Grade:
+        """Have one rollout judged; the errors are those of `Process.ask`."""
+        return checked(await self._process.ask(rollout.answer, task.reference, task.metadata))
+
+    async def close(self) -> None:
+        """End the process."""
+        await self._process.close()
+
+
+@dataclass(slots=True)
+class Process:
+    """A process `python -m MODULE`, told `arguments` once, that answers one question at a time, each in `seconds`.
+
+    `what` is what it is called in errors, `limit` the setting that those name which tell of the time.
+    """
+
+    what: str
+    module: str
+    seconds: float
+    limit: str = "training.grader_seconds"
+    arguments: JSON = field(default_factory=dict)
     _process: asyncio.subprocess.Process | None = field(default=None, init=False, repr=False)
     _all: list[asyncio.subprocess.Process] = field(default_factory=list, init=False, repr=False)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False, repr=False)
 
-    async def grade(self, task: Task, rollout: Rollout) -> Grade:
-        """Have one rollout judged.
+    async def ask(self, answer: str | None, reference: str | None, metadata: Mapping[str, object]) -> Any:
+        """Return what the process makes of one question. The time of a question begins with its turn.
 
         Raises:
-            GraderError: the process took too long, ended, or failed on this rollout.
+            GraderError: the process took too long, ended, or failed on this question.
             UsageError: it cannot use the arguments.
         """
-        asked = {"answer": rollout.answer, "reference": task.reference, "metadata": dict(task.metadata)}
         async with self._turn:
-            said = await self._said(asked)
+            said = await self._said({"answer": answer, "reference": reference, "metadata": dict(metadata)})
         if "error" in said:
             raise GraderError(str(said["error"]))
-        return checked(said.get("result"))
+        return said.get("result")
 
     async def close(self) -> None:
         """End the process."""
@@ -74,7 +96,7 @@ class Apart:
             said = await asyncio.wait_for(_exchange(process, asked), self.seconds)
             self._process = process
         except TimeoutError as error:
-            raise GraderError(f"it took longer than {self.seconds:g} s (training.grader_seconds)") from error
+            raise GraderError(f"it took longer than {self.seconds:g} s ({self.limit})") from error
         except (OSError, EOFError) as error:
             raise GraderError("its process ended before it had judged") from error
         finally:
@@ -97,9 +119,9 @@ class Apart:
         try:
             ready = await asyncio.wait_for(_exchange(process, {**self.arguments, "seconds": self.seconds}), START)
         except (TimeoutError, OSError, EOFError) as error:
-            raise UsageError(f"the process of the grader {self.name} does not start", field="grader") from error
+            raise UsageError(f"the process of {self.what} does not start", field="grader") from error
         if "error" in ready:
-            raise UsageError(f"the grader {self.name}: {ready['error']}", field="grader")
+            raise UsageError(f"{self.what}: {ready['error']}", field="grader")
         return process
 
 
