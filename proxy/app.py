@@ -16,8 +16,8 @@ A request passes these stations, in this order; each adds what the next ones rea
     close       in `finally`, never waited for: the answer is read, links are settled, the record is queued
 
 State that outlives a request: the deployments (one snapshot, swapped whole by its poller), the cache of links (written
-by place and close), the origins of ids (written by close), the recorder's queue (drained by its thread), the connection
-pool. Each has one owner, made here.
+by place and close), the origins of ids (written by close), the recorder's queue (drained by its thread) and its spill
+on disk (by another), the connection pool. Each has one owner, made here.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ from proxy.relay import Limits, Relay
 from proxy.routing import Router
 from proxy.scheduler import Scheduler, parse
 from proxy.settings import Settings, load
+from proxy.spill import Spill
 from proxy.upstream import HttpUpstream
 from tfgrpo.errors import TfgrpoError
 from tfgrpo.experiment import Levels
@@ -128,12 +129,9 @@ class Parts:
         self._store = store
         self._upstream = HttpUpstream(settings)
         self._deployments = Deployments(store, peers=peers, limits=settings.training.selected)
-        self._recorder = Recorder(
-            store,
-            queue_bytes=settings.recorder.queue_bytes,
-            body_bytes=settings.recorder.body_bytes,
-            peers=peers,
-        )
+        outage = settings.outage
+        self._spill = Spill(store, outage.folder_for(settings.store.url), limit=outage.spill_bytes)
+        self._recorder = _recorder(settings, store, self._spill, peers=peers)
         self._labels = LabelWriter(store)
         self._outstanding = _outstanding(settings, store, self._deployments)
         self._linker = Linker(
@@ -164,13 +162,7 @@ class Parts:
             litellm=self._litellm,
             books=self._books,
             lender=self._recorder,
-            limits=Limits(
-                body=settings.server.max_body_bytes,
-                kept=settings.recorder.body_bytes,
-                in_flight=settings.server.max_in_flight,
-                seconds=settings.timeouts.total,
-                bypass=settings.server.bypass,
-            ),
+            limits=_limits(settings),
         )
         origins = settings.server.cors_origins
         self.serve: Application = Cors(self.dispatch, origins) if origins else self.dispatch
@@ -179,7 +171,12 @@ class Parts:
         live = ExperimentApi(experiments, settings.promotion.mode)
         self._admin: ASGIApp = admin.create(store, self._deployments, keys, live, settings.training.deployable)
         self._health = Health(
-            self._router, relay=self._relay, recorder=self._recorder, linker=self._linker, books=self._books
+            self._router,
+            relay=self._relay,
+            recorder=self._recorder,
+            linker=self._linker,
+            books=self._books,
+            spill=self._spill,
         )
 
     async def start(self) -> None:
@@ -187,6 +184,7 @@ class Parts:
         translated = [one.translated.provider for one in self._router.upstreams if one.translated is not None]
         if translated:
             await self._litellm.load(translated)
+        self._spill.start()
         self._recorder.start()
         self._labels.start()
         await self._deployments.start()
@@ -207,6 +205,7 @@ class Parts:
         await self._deployments.stop()
         await asyncio.to_thread(self._labels.stop)
         await asyncio.to_thread(self._recorder.stop)
+        await asyncio.to_thread(self._spill.stop)
         self._linker.close()
         if self._origins is not None:
             self._origins.close()
@@ -243,6 +242,21 @@ class Parts:
         else:
             hint = "the API begins with /v1: is the base URL http://HOST:PORT/v1?"
             await Client(receive, send).refuse(ProxyError(404, f"nothing is served here; {hint}", code="not_found"))
+
+
+def _recorder(settings: Settings, store: Store, spill: Spill, *, peers: bool) -> Recorder:
+    of = settings.recorder
+    return Recorder(store, queue_bytes=of.queue_bytes, body_bytes=of.body_bytes, peers=peers, spill=spill)
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        body=settings.server.max_body_bytes,
+        kept=settings.recorder.body_bytes,
+        in_flight=settings.server.max_in_flight,
+        seconds=settings.timeouts.total,
+        bypass=settings.server.bypass,
+    )
 
 
 def _scheduler(settings: Settings, store: Store, config: Path | None) -> Scheduler | None:

@@ -14,6 +14,7 @@ from proxy.linking import Linker
 from proxy.recording import Recorder
 from proxy.relay import Relay
 from proxy.routing import Router
+from proxy.spill import Spill
 
 PATHS: Final = frozenset({"/health/liveliness", "/health/liveness", "/health/readiness", "/status"})
 
@@ -21,7 +22,10 @@ PATHS: Final = frozenset({"/health/liveliness", "/health/liveness", "/health/rea
 class Health:
     """The answers of one worker."""
 
-    def __init__(self, router: Router, *, relay: Relay, recorder: Recorder, linker: Linker, books: Bookkeeper) -> None:
+    def __init__(
+        self, router: Router, *, relay: Relay, recorder: Recorder, linker: Linker, books: Bookkeeper, spill: Spill
+    ) -> None:
+        self._spill = spill
         self._relay = relay
         self._recorder = recorder
         self._linker = linker
@@ -39,7 +43,7 @@ class Health:
     def _said(self, path: str) -> dict[str, Any]:
         if path.startswith("/health/live"):
             return {"status": "alive"}
-        ready = "degraded" if self._recorder.stats.failing else "ready"
+        ready = "degraded" if self._recorder.stats.failing or self._spill.away else "ready"
         if path == "/health/readiness":
             return {"status": ready}
         return {
@@ -50,5 +54,6 @@ class Health:
             "faults": self._books.faults,
             "upstreams": self._upstreams,
             "recorder": asdict(self._recorder.stats),
+            "spill": asdict(self._spill.stats),
             "linking": {**asdict(self._linker.stats), "unknown": self._linker.unknown},
         }

@@ -2,8 +2,8 @@
 
 Putting something in never waits and never fails: what does not fit is dropped, counted and logged. Links and
 assignments, which the next turn of a conversation looks for, are written within milliseconds and ahead of records;
-records go in batches. A write that fails is tried again for as long as it takes, while the queue fills. It knows
-nothing of HTTP, and does not look into bodies.
+records go in batches. A batch that the store does not take goes to disk (`spill`); where that is not to be had, it is
+tried again for as long as it takes, while the queue fills. It knows nothing of HTTP, and does not look into bodies.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy.memory import give_back
+from proxy.spill import Spill, rows
 from tfgrpo.errors import StoreError
 from tfgrpo.store import Batch, Store
 from tfgrpo.types import Assignment, Bodies, Exchange, Link
@@ -68,13 +69,21 @@ class Recorder:
     """Queues records and links, and writes them from a thread of its own.
 
     `queue_bytes` bounds all that waits and all that is lent to copies in flight, `body_bytes` what is kept of one body.
-    `peers`: other workers read the links, so they are written sooner than records.
+    `peers`: other workers read the links, so they are written sooner than records. `spill`: where a batch goes that the
+    store does not take; without it, or when it is full, the batch waits in memory.
     """
 
     def __init__(
-        self, store: Store, *, queue_bytes: int = 64 << 20, body_bytes: int = 8 << 20, peers: bool = False
+        self,
+        store: Store,
+        *,
+        queue_bytes: int = 64 << 20,
+        body_bytes: int = 8 << 20,
+        peers: bool = False,
+        spill: Spill | None = None,
     ) -> None:
         self._store = store
+        self._spill = spill
         self._queue_bytes = queue_bytes
         self._body_bytes = body_bytes
         self._link_seconds = LINK_SECONDS if peers else BATCH_SECONDS
@@ -218,8 +227,15 @@ class Recorder:
         pause = FIRST_PAUSE
         while True:
             try:
+                if self._spill is not None and self._spill.away and self._spill.keep(batch):
+                    self._done(batch, written=False)
+                    return True
                 self._store.traffic.add(batch)
             except StoreError as error:
+                if self._spill is not None and self._spill.keep(batch):
+                    _log.error("records go to disk until the store takes them: %s", error)
+                    self._done(batch, written=False)
+                    return True
                 if not self._wait_to_retry(pause, error):
                     return False
                 pause = min(2 * pause, LONGEST_PAUSE)
@@ -231,9 +247,9 @@ class Recorder:
                 return True
 
     def _write_each(self, batch: Batch) -> bool:
-        rows = _rows(batch)
-        if len(rows) > 1:
-            return all(self._write(row) for row in rows)
+        alone = rows(batch)
+        if len(alone) > 1:
+            return all(self._write(row) for row in alone)
         with self._changed:
             self._dropped += 1
         self._done(batch, written=False)
@@ -269,12 +285,3 @@ def _batch(links: Iterable[Assignment | Link | Taken], records: Iterable[_Record
         links=tuple(row for row in rows if isinstance(row, Link)),
         taken=tuple((row.parent, row.child) for row in rows if isinstance(row, Taken)),
     )
-
-
-def _rows(batch: Batch) -> list[Batch]:
-    return [
-        *(Batch(assignments=(row,)) for row in batch.assignments),
-        *(Batch(links=(row,)) for row in batch.links),
-        *(Batch(exchanges=(row,)) for row in batch.exchanges),
-        *(Batch(taken=(row,)) for row in batch.taken),
-    ]

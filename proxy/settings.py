@@ -26,6 +26,7 @@ from pydantic import (
 from proxy.addresses import is_loopback
 from proxy.experiment_settings import ExperimentSettings, PromotionSettings
 from proxy.model_list import OPENAI_BASE_URL, Credentials, LitellmParams, ModelEntry, Parameters
+from proxy.outage_settings import OutageSettings
 from tfgrpo.configuration import (
     DEFAULT_FILE,
     Layered,
@@ -270,6 +271,7 @@ class Settings(Layered):
     timeouts: Timeouts = Timeouts()
     grouping: Grouping = Grouping()
     recorder: RecorderSettings = RecorderSettings()
+    outage: OutageSettings = OutageSettings()
     training: Training = Field(default_factory=Training)
     experiment: ExperimentSettings = ExperimentSettings()
     promotion: PromotionSettings = PromotionSettings()

@@ -21,9 +21,9 @@ from sqlalchemy import Connection, Dialect, Select, Table
 from sqlalchemy.dialects.postgresql import Insert as PostgresqlInsert
 from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, SQLAlchemyError
 
-from tfgrpo.errors import StoreError
+from tfgrpo.errors import StoreError, UsageError
 from tfgrpo.store import migrations
 
 ATTEMPTS = 5
@@ -92,6 +92,9 @@ class Database:
             try:
                 with self._writing(durable=durable) as connection:
                     return work(connection)
+            except DataError as error:
+                # Whoever tries again until the store answers would do so for ever.
+                raise UsageError(f"the store cannot hold a value: {_reason(error)}") from error
             except DBAPIError as error:
                 if attempt == ATTEMPTS or not self._kind.passing(error):
                     raise StoreError(f"the store could not be written: {_reason(error)}") from error
