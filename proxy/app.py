@@ -33,7 +33,7 @@ from typing import Final
 from starlette.types import ASGIApp
 from uvicorn.config import STARTUP_FAILURE
 
-from proxy import admin, websockets
+from proxy import admin, dashboard, websockets
 from proxy.admin_experiment import ExperimentApi
 from proxy.auth import Keys
 from proxy.bookkeeping import Bookkeeper
@@ -168,8 +168,8 @@ class Parts:
         self.serve: Application = Cors(self.dispatch, origins) if origins else self.dispatch
         targets = Targets(store, self._recorder, ids, keys, [app.name for app in settings.apps])
         self._feedback = FeedbackEndpoint(keys, targets, self._labels)
-        live = ExperimentApi(experiments, settings.promotion.mode)
-        self._admin: ASGIApp = admin.create(store, self._deployments, keys, live, settings.training.deployable)
+        self._admin = _admin(settings, store, self._deployments, experiments, keys=keys)
+        self._dashboard: ASGIApp = dashboard.create(store, self._deployments, keys, secret)
         self._health = Health(
             self._router,
             relay=self._relay,
@@ -235,7 +235,9 @@ class Parts:
             await Client(receive, send).refuse(STOPPED)
 
     async def _own(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
-        if path.startswith("/admin/"):
+        if path == "/admin" or (path.startswith("/admin/") and not path.startswith("/admin/api")):
+            await self._dashboard(scope, receive, send)
+        elif path.startswith("/admin/"):
             await self._admin(scope, receive, send)
         elif path in PATHS and scope["method"] in ("GET", "HEAD"):
             await self._health(path, send)
@@ -264,6 +266,13 @@ def _scheduler(settings: Settings, store: Store, config: Path | None) -> Schedul
         return None
     named = dict.fromkeys([name for app in settings.apps for name in app.sets] + [r.set for r in settings.routes])
     return Scheduler(store, parse(settings.training.schedule), sets=tuple(named), config=config)
+
+
+def _admin(
+    settings: Settings, store: Store, deployments: Deployments, experiments: Experiments, *, keys: Keys
+) -> ASGIApp:
+    live = ExperimentApi(experiments, settings.promotion.mode)
+    return admin.create(store, deployments, keys, live, settings.training.deployable)
 
 
 def _experiments(settings: Settings, store: Store) -> Experiments:

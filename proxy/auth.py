@@ -83,6 +83,20 @@ class Keys:
             return self._shows_admin_key(headers)
         return _is_local(headers, scope.get("client"))
 
+    @property
+    def needs_admin_key(self) -> bool:
+        """Whether an admin key is configured."""
+        return bool(self._admin_keys)
+
+    @property
+    def admin_mark(self) -> bytes:
+        """Bytes that change whenever an admin key does, and tell nothing of it."""
+        return hashlib.blake2b("".join(self._admin_keys).encode(), key=self._secret).digest()
+
+    def is_admin_key(self, key: str) -> bool:
+        """Whether a person typed an admin key."""
+        return self._fits_admin_key(key.encode())
+
     def may_label(self, headers: Headers, *, app: str, credential: str) -> bool:
         """Whether a request may label an exchange of `app` that was made with `credential` (its keyed hash)."""
         fields = dict(headers)
@@ -129,7 +143,10 @@ class Keys:
         return self.hashed(key.get_secret_value().encode())
 
     def _shows_admin_key(self, headers: Mapping[bytes, bytes]) -> bool:
-        shown = self.hashed(bearer(headers.get(b"authorization", b""))).encode()
+        return self._fits_admin_key(bearer(headers.get(b"authorization", b"")))
+
+    def _fits_admin_key(self, key: bytes) -> bool:
+        shown = self.hashed(key).encode()
         # No early end: how many keys there are and which one fits is nobody's business.
         return bool(sum([hmac.compare_digest(shown, key.encode()) for key in self._admin_keys]))
 

@@ -227,17 +227,7 @@ class Sets:
         def work(connection: Connection) -> Deployment:
             _check_set(connection, set_name)
             rows = _rows(connection, set_name)
-            undone = {row.undone for row in rows} | {rows[0].effective if rows else None}
-            earlier = [
-                row
-                for row in rows
-                if row.action == "deploy" and row.revision not in undone and row.revision < rows[0].effective
-            ]
-            if not earlier:
-                raise Conflict(
-                    f"set {set_name!r} has no earlier deployment to roll back to; to inject nothing, deploy live: null"
-                )
-            restored = earlier[0]
+            restored = _restorable(rows, set_name)
             made = Deployment(
                 set=set_name,
                 revision=rows[0].revision + 1,
@@ -253,6 +243,20 @@ class Sets:
             return _insert(connection, made, undone=rows[0].effective)
 
         return self._database.write(work, durable=True)
+
+    def restorable(self, set_name: str) -> Deployment:
+        """Return the deployment that a rollback would restore now.
+
+        Raises:
+            NotFound: The set does not exist.
+            Conflict: There is no earlier deployment to go back to.
+        """
+
+        def work(connection: Connection) -> Deployment:
+            _check_set(connection, set_name)
+            return _deployment(_restorable(_rows(connection, set_name), set_name))
+
+        return self._database.read(work)
 
     def drop_candidate(self, set_name: str, *, reason: str, actor: str, if_revision: int) -> Deployment:
         """Go on without the candidate: live and the share of control stay as they are.
@@ -359,6 +363,14 @@ def _rows(connection: Connection, set_name: str) -> list[Row[Any]]:
     table = schema.deployments
     query = select(table).where(table.c.set == set_name).order_by(table.c.revision.desc())
     return list(connection.execute(query).all())
+
+
+def _restorable(rows: list[Row[Any]], set_name: str) -> Row[Any]:
+    undone = {row.undone for row in rows} | {rows[0].effective if rows else None}
+    for row in rows:
+        if row.action == "deploy" and row.revision not in undone and row.revision < rows[0].effective:
+            return row
+    raise Conflict(f"set {set_name!r} has no earlier deployment to roll back to; to inject nothing, deploy live: null")
 
 
 def _insert(connection: Connection, made: Deployment, *, undone: int | None) -> Deployment:
