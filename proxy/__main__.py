@@ -6,10 +6,11 @@ Whatever refuses the start is one line on standard error that says what to do, n
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import uvicorn
 import yaml
@@ -22,13 +23,32 @@ from proxy.scheduler import parse
 from proxy.server import bind, configured
 from proxy.settings import Settings, load, shown, without_password
 from proxy.upstream import host_of
-from tfgrpo.errors import TfgrpoError
+from tfgrpo.errors import TfgrpoError, UsageError
 from tfgrpo.store import Store, parsed
 
 FAILED: Final = 1
+WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
 
 _OVERRIDES: Final = ("host", "port", "workers")
+
+_EXAMPLES: Final = """\
+examples:
+  tfgrpo-proxy                                   serve with config.yaml, where there is one
+  tfgrpo-proxy --config c.yaml --check-config    is it fine? exit 0, or 2 and one line that says what is not
+  tfgrpo-proxy --print-config --json             all settings in force, secrets masked
+  TFGRPO_SERVER__PORT=8080 tfgrpo-proxy          any setting can be a variable: TFGRPO_SECTION__KEY
+
+exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 130 interrupted
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with 2."""
+        self.exit(WRONG_USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -42,19 +62,25 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _run(options)
     except TfgrpoError as error:
-        return _fail(str(error))
+        return _fail(str(error), WRONG_USAGE if isinstance(error, UsageError) else FAILED)
     except KeyboardInterrupt:
         return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="tfgrpo-proxy", description="Serve the proxy.")
+    parser = _Parser(
+        prog="tfgrpo-proxy",
+        description="Serve the proxy.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration; default: config.yaml")
     parser.add_argument("--host", help="the address to listen on; default: server.host")
     parser.add_argument("--port", type=int, help="the port; default: server.port")
     parser.add_argument("--workers", type=int, help="how many processes serve; default: server.workers")
     parser.add_argument("--check-config", action="store_true", help="check the configuration and leave")
     parser.add_argument("--print-config", action="store_true", help="print all settings, secrets masked, and leave")
+    parser.add_argument("--json", action="store_true", help="print them as JSON (with --print-config)")
     return parser
 
 
@@ -68,7 +94,9 @@ def _run(options: argparse.Namespace) -> int:
         parse(settings.training.schedule)
     _warn(settings)
     if options.print_config:
-        sys.stdout.write(yaml.safe_dump(shown(settings), sort_keys=False, allow_unicode=True))
+        values = shown(settings)
+        as_yaml = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+        sys.stdout.write(f"{json.dumps(values, indent=2)}\n" if options.json else as_yaml)
         return 0
     if options.check_config:
         sys.stdout.write("the configuration is fine\n")
@@ -114,9 +142,9 @@ def _whereabouts(upstream: Upstream) -> str:
     return host_of(upstream.base_url) if way is None else f"{way.provider}, through litellm"
 
 
-def _fail(message: str) -> int:
+def _fail(message: str, code: int = FAILED) -> int:
     sys.stderr.write(f"tfgrpo-proxy: {' '.join(message.split())}\n")
-    return FAILED
+    return code
 
 
 if __name__ == "__main__":

@@ -169,7 +169,9 @@ class Parts:
         targets = Targets(store, self._recorder, ids, keys, [app.name for app in settings.apps])
         self._feedback = FeedbackEndpoint(keys, targets, self._labels)
         self._admin = _admin(settings, store, self._deployments, experiments, keys=keys)
-        self._dashboard: ASGIApp = dashboard.create(store, self._deployments, keys, secret)
+        self._dashboard: ASGIApp = dashboard.create(
+            store, self._deployments, keys, secret, limits=settings.training.deployable
+        )
         self._health = Health(
             self._router,
             relay=self._relay,

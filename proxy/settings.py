@@ -17,6 +17,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    FilePath,
     SecretStr,
     ValidationError,
     field_validator,
@@ -86,7 +87,7 @@ class Server(_Section):
     """With apps: let unknown keys through, as the app `default`, to upstreams that take the client's own key."""
     trust_env: bool = False
     """Honour HTTP_PROXY, HTTPS_PROXY and NO_PROXY on the way to upstreams."""
-    ca_file: Path | None = None
+    ca_file: FilePath | None = None
     """Certificates to trust besides the usual ones."""
     max_body_bytes: int = Field(default=64 * MIB, ge=1024)
     """The largest request body of an API that is read; a larger one is answered 413."""
@@ -337,7 +338,8 @@ def shown(settings: Settings) -> dict[str, Any]:
 
 def without_password(url: str) -> str:
     """A database's address as it may be shown."""
-    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url)
+    masked = re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url)
+    return re.sub(r"([?&][^=&]*password)=[^&]*", r"\1=***", masked, flags=re.IGNORECASE)
 
 
 def _named(error: UsageError) -> UsageError:

@@ -24,6 +24,7 @@ from proxy.dashboard.sets import SetPages
 from proxy.deployments import Deployments
 from proxy.errors import ProxyError, from_tfgrpo
 from tfgrpo.errors import TfgrpoError
+from tfgrpo.library import Limits
 from tfgrpo.store import Store
 
 HOME = "/admin/sets"
@@ -34,10 +35,12 @@ Show = Callable[[Request], Awaitable[Response]]
 Act = Callable[[Request, Form], Awaitable[Response]]
 
 
-def create(store: Store, deployments: Deployments, keys: Keys, secret: bytes) -> ASGIApp:
+def create(
+    store: Store, deployments: Deployments, keys: Keys, secret: bytes, *, limits: Limits | None = None
+) -> ASGIApp:
     """Return the ASGI app of `/admin` and every path below it but `/admin/api`."""
     door = _Door(keys, secret)
-    sets = SetPages(store, deployments)
+    sets = SetPages(store, deployments, limits)
     one = "/admin/sets/{set}"
     return Starlette(
         routes=[

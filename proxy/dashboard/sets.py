@@ -21,6 +21,7 @@ from proxy.deployments import Deployments
 from proxy.errors import ProxyError
 from tfgrpo import library as libraries
 from tfgrpo.errors import NotFound
+from tfgrpo.library import Limits
 from tfgrpo.store import Store
 from tfgrpo.types import EMPTY_VERSION, Deployment, Library, Version
 
@@ -31,8 +32,9 @@ _BLANK_LINES = 3
 class SetPages:
     """The pages under `/admin/sets`."""
 
-    def __init__(self, store: Store, deployments: Deployments) -> None:
+    def __init__(self, store: Store, deployments: Deployments, limits: Limits | None) -> None:
         self._sets = store.sets
+        self._limits = limits
         self._deployments = deployments
 
     async def all(self, request: Request) -> Response:
@@ -126,6 +128,7 @@ class SetPages:
                 reason=reason,
                 actor=ACTOR,
                 if_revision=revision,
+                limits=self._limits,
             )
         )
         await self._deployments.reach_all()

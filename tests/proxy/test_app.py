@@ -146,22 +146,24 @@ def programs() -> Iterator[list[Program]]:
 
 
 @pytest.mark.parametrize(
-    ("config", "arguments", "said_in"),
+    ("config", "arguments", "said"),
     [
-        ("server: {prot: 1}", (), "server.prot"),
-        ("server: [", (), "YAML"),
-        ("server: {host: os.environ/NOWHERE_TO_BE_FOUND}", (), "NOWHERE_TO_BE_FOUND"),
-        ("training: {schedule: now and then}", ("--check-config",), "schedule"),
-        ("server: {host: 192.0.2.1}", (), "192.0.2.1"),
+        ("server: {prot: 1}", (), (2, "server.prot")),
+        ("server: [", (), (2, "YAML")),
+        ("server: {host: os.environ/NOWHERE_TO_BE_FOUND}", (), (2, "NOWHERE_TO_BE_FOUND")),
+        ("training: {schedule: now and then}", ("--check-config",), (2, "schedule")),
+        ("server: {ca_file: /no/such.pem}", ("--check-config",), (2, "server.ca_file")),
+        ("{}", ("--wrokers", "2"), (2, "--wrokers")),
+        ("server: {host: 192.0.2.1}", (), (1, "192.0.2.1")),
     ],
 )
-def test_a_start_that_is_refused_is_one_line_and_exit_1(
-    tmp_path: Path, programs: list[Program], config: str, arguments: tuple[str, ...], said_in: str
+def test_a_start_that_is_refused_is_one_line_and_says_by_its_status_whose_fault_it_was(
+    tmp_path: Path, programs: list[Program], config: str, arguments: tuple[str, ...], said: tuple[int, str]
 ) -> None:
     programs.append(Program(tmp_path, config, *arguments))
     code, out, err = programs[0].ended()
-    assert (code, out, len(err.splitlines())) == (1, "", 1)
-    assert said_in in err
+    assert (code, out, len(err.splitlines())) == (said[0], "", 1)
+    assert said[1] in err
 
 
 def test_a_store_that_cannot_be_opened_refuses_the_start(tmp_path: Path, programs: list[Program]) -> None:
@@ -175,6 +177,12 @@ def test_the_configuration_is_printed_without_its_secrets(tmp_path: Path, progra
     programs.append(Program(tmp_path, "server: {admin_key: CANARY}", "--print-config"))
     code, out, err = programs[0].ended()
     assert (code, err, "CANARY" in out, "drain_seconds: 30" in out) == (0, "", False, True)
+
+
+def test_the_configuration_is_printed_as_json_where_that_is_asked_for(tmp_path: Path, programs: list[Program]) -> None:
+    programs.append(Program(tmp_path, "server: {admin_key: CANARY}", "--print-config", "--json"))
+    code, out, _ = programs[0].ended()
+    assert (code, json.loads(out)["server"]["drain_seconds"], "CANARY" in out) == (0, 30, False)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -10,6 +10,54 @@ from typing import Any, Final, NoReturn
 _NAME: Final = re.compile(r"(?!none$)[a-z0-9][a-z0-9._-]{0,63}")
 
 
+EXAMPLES: Final = {
+    "": """\
+  tfgrpo simulate --port 9000                      a provider that costs nothing, to try everything
+  tfgrpo groups --set math                         is there anything to learn from yet?
+  tfgrpo train --set math --from traffic           learn a version from labelled traffic
+  tfgrpo evaluate --set math --data held.jsonl --grader exact
+  tfgrpo sets deploy math@1 --control 0.1          give it to live requests, a tenth of them without
+  tfgrpo sets rollback math                        and take it back
+
+exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 a budget ran out, 130 interrupted
+""",
+    "train": """\
+  tfgrpo train --set math --from traffic --max-usd 5
+  tfgrpo train --set math --from replay --grader judge
+  tfgrpo train --set math --from dataset --data tasks.jsonl --grader exact --deploy
+""",
+    "estimate": """\
+  tfgrpo estimate --set math --from dataset --data tasks.jsonl --grader exact
+""",
+    "evaluate": """\
+  tfgrpo evaluate --set math@2 --against math@1 --data held.jsonl --grader exact --k 8
+  tfgrpo evaluate --set math --data held.jsonl --plan --effect 0.05
+  tfgrpo evaluate --set math --data held.jsonl --ablate --prune
+""",
+    "groups": """\
+  tfgrpo groups
+  tfgrpo groups --set math --json
+""",
+    "sets": """\
+  tfgrpo sets list
+  tfgrpo sets diff math@1 math@2
+  tfgrpo sets export math@2 --format markdown --output math.md
+  tfgrpo sets deploy math@2 --candidate 3 --share 0.1 --control 0.1
+""",
+    "traffic": """\
+  tfgrpo traffic export --set math --min-reward 0.8 --output examples.jsonl
+""",
+    "runs": """\
+  tfgrpo runs
+  tfgrpo runs report RUN --output report.html
+""",
+    "simulate": """\
+  tfgrpo simulate --port 9000 --seed 1
+""",
+}
+"""What `--help` shows behind the arguments, by command; "" is the program itself. A test reads each line."""
+
+
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line."""
 
@@ -20,7 +68,7 @@ class Parser(argparse.ArgumentParser):
 
 def parser() -> Parser:
     """Return the parser of the whole command line. `command` names the module that runs it."""
-    top = Parser(prog="tfgrpo", description="Train, evaluate and manage experience sets.")
+    top = Parser(prog="tfgrpo", description="Train, evaluate and manage experience sets.", **_epilog(""))
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _train(_command(commands, "train", "learn a new version of a set from labelled traffic or a data set"))
     _train(_command(commands, "estimate", "say what train with the same arguments would cost; call no model"))
@@ -31,7 +79,9 @@ def parser() -> Parser:
     _traffic(_command(commands, "traffic", "write rewarded trajectories as training data"))
     _runs(_command(commands, "runs", "list training runs, show one, or write its report"))
     _purge(_command(commands, "purge", "erase the recorded traffic of an app, an end user or a time"))
-    simulate = commands.add_parser("simulate", help="serve a simulated provider, to try everything with no key")
+    simulate = commands.add_parser(
+        "simulate", help="serve a simulated provider, to try everything with no key", **_epilog("simulate")
+    )
     simulate.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
     simulate.add_argument("--port", type=int, default=9000, help="port to listen on (9000)")
     simulate.add_argument("--seed", type=int, default=0, help="which world is simulated (0)")
@@ -53,9 +103,17 @@ def _set_name(text: str) -> str:
 
 
 def _command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
-    made: argparse.ArgumentParser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    said = f"{text[0].upper()}{text[1:]}."
+    made: argparse.ArgumentParser = commands.add_parser(name, help=text, description=said, **_epilog(name))
     _common(made)
     return made
+
+
+def _epilog(name: str) -> dict[str, Any]:
+    return {
+        "epilog": f"examples:\n{EXAMPLES[name]}" if name in EXAMPLES else None,
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+    }
 
 
 def _common(made: argparse.ArgumentParser) -> None:
