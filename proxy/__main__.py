@@ -8,19 +8,20 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 from pathlib import Path
+from types import FrameType
 from typing import Final, NoReturn
 
 import uvicorn
 import yaml
 from uvicorn.config import STARTUP_FAILURE
-from uvicorn.supervisors import Multiprocess
 
 from proxy.app import CONFIG_VARIABLE
 from proxy.routing import Router, Upstream
 from proxy.scheduler import parse
-from proxy.server import bind, configured
+from proxy.server import Workers, bind, configured
 from proxy.settings import Settings, load, shown, without_password
 from proxy.upstream import host_of
 from tfgrpo.errors import TfgrpoError, UsageError
@@ -123,12 +124,18 @@ def _serve(settings: Settings, router: Router) -> int:
     sys.stdout.flush()
     config = configured("proxy.app:create", settings.server, factory=True)
     if settings.server.workers > 1:
-        workers = Multiprocess(config, sockets=[listening])
+        workers = Workers(config, sockets=[listening])
         workers.run()
         return FAILED if any(one.exitcode == STARTUP_FAILURE for one in workers.processes) else 0
+    # uvicorn raises the signal again when all is finished: then being told to stop and having stopped is success.
+    signal.signal(signal.SIGTERM, _stopped)
     server = uvicorn.Server(config)
     server.run(sockets=[listening])
     return 0 if server.started else FAILED
+
+
+def _stopped(_number: int, _frame: FrameType | None) -> None:
+    sys.exit(0)
 
 
 def _warn(settings: Settings) -> None:
