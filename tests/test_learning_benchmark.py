@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.learning import learners
+from benchmarks.learning.__main__ import report
 from benchmarks.learning.models import SimulatedRunner, provider_of, tasks_of, worth
 from benchmarks.learning.settings import SETTINGS, Setting, clean, hostile, noisy
-from benchmarks.learning.summary import found, targets
+from benchmarks.learning.summary import finished, found, targets
 from tfgrpo.configuration import Gate, Splits
 from tfgrpo.rollouts import Prior, Sampling
 from tfgrpo.simulation.parsing import parse
@@ -67,7 +68,7 @@ async def test_a_runner_counts_every_rollout_by_stage() -> None:
 
 
 async def test_ours_leaves_what_was_there_unless_the_gate_says_helps() -> None:
-    few = learners.OURS.model_copy(
+    few = learners.TRAINING.model_copy(
         update={"epochs": 1, "gate": Gate(samples=1), "splits": Splits(held_out=0.98, validation=0.0)}
     )
     outcome = await learners.ours(runner(SETTINGS[-1]), few)
@@ -91,6 +92,14 @@ def test_targets_are_met_and_missed_by_the_numbers() -> None:
     assert not [line for line in targets(found(rows(0.69))) if not line.startswith("met: ")]
     missed = [line for line in targets(found(rows(0.3, helps=2))) if line.startswith("**missed**")]
     assert len(missed) == 6 + 6 + 1 + 1 + 1
+
+
+def test_a_run_that_was_stopped_is_reported_by_the_seeds_that_every_setting_has() -> None:
+    stopped = rows(0.5)[:-3]
+    assert {row["seed"] for row in finished(stopped)} == set(range(7))
+    told = report([row | {"tfgrpo": "a1", "tfgrpo/simulation": "b2"} for row in finished(stopped)])
+    assert told.startswith("7 seeds, 0 to 6; simulator at commit b2, learner at a1.")
+    assert report(finished(stopped[:3])) == "No seed is finished in all settings.\n"
 
 
 def test_the_paper_is_taken_at_its_best_batch() -> None:

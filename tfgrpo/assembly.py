@@ -7,6 +7,7 @@ It knows no store and no command, and calls no model.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from tfgrpo.configuration import Training
 from tfgrpo.library import Limits
@@ -17,6 +18,16 @@ from tfgrpo.recipe import Recipe
 from tfgrpo.rollouts import Runner
 from tfgrpo.trainer import Listener, Practice, Trainer
 from tfgrpo.types import Library, Task
+
+BATCH: Final = 50
+"""Groups of a batch where no size is set."""
+PAPER_BATCH: Final = 100
+"""The same with the paper's batches: its runs have 100 tasks, and all of them are one batch."""
+
+
+def batch_size(training: Training, recipe: Recipe) -> int:
+    """Return how many groups a step learns from."""
+    return training.batch_size or (BATCH if recipe.batches else PAPER_BATCH)
 
 
 def optimizer(llm: Llm, training: Training, recipe: Recipe, seed: int) -> Optimizer:
@@ -58,7 +69,7 @@ def trainer(
         optimizer=optimizer(llm, training, recipe, seed),
         limits=limits(training, recipe),
         listener=listener,
-        batch_size=training.batch_size,
+        batch_size=batch_size(training, recipe),
         given=dict(given or {}),
         memory=recipe.memory,
         mode=mode,

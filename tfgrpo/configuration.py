@@ -88,7 +88,7 @@ class Splits(_Settings):
     """Shares of a data set's tasks that are kept out of training. Validation: from 100 tasks on."""
 
     held_out: float = Field(default=0.3, ge=0, lt=1)
-    validation: float = Field(default=0.15, ge=0, lt=1)
+    validation: float = Field(default=0.0, ge=0, lt=1)
 
     @model_validator(mode="after")
     def _leave_some(self) -> Self:
@@ -100,7 +100,7 @@ class Splits(_Settings):
 class Gate(_Settings):
     """The held-out comparison of what a run learned with what is deployed."""
 
-    samples: int = Field(default=8, ge=1)
+    samples: int = Field(default=7, ge=1)
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
     margin: float = Field(default=0.02, ge=0, le=1)
     minimum_effect: float = Field(default=0.0, ge=0, le=1)
@@ -152,7 +152,7 @@ class Training(_Settings):
     metrics: dict[str, MetricSettings] = Field(default={"reward": MetricSettings()}, min_length=1)
     group_size: int = Field(default=5, ge=2, le=64)
     epochs: int = Field(default=3, ge=1)
-    batch_size: int = Field(default=100, ge=1)
+    batch_size: int | None = Field(default=None, ge=1)
     concurrency: int = Field(default=8, ge=1, le=1024)
     temperature: float = Field(default=0.7, ge=0, le=2)
     evaluation_temperature: float = Field(default=0.3, ge=0, le=2)

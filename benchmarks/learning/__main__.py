@@ -1,6 +1,7 @@
 """`make compare`: learners side by side on the simulated provider, seed by seed, on two processes.
 
-Progress goes to standard error, the report as Markdown to standard output; `--rows FILE` keeps every number.
+Progress goes to standard error, the report as Markdown to standard output. `--rows FILE` keeps every number as it
+comes, and `--report FILE` makes the report of such a file: what a run that was stopped had finished is not lost.
 """
 
 from __future__ import annotations
@@ -11,19 +12,23 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Final
 
-from benchmarks.learning.learners import BUDGET, OURS, TASKS
-from benchmarks.learning.run import FRESH_SAMPLES, FRESH_TASKS, Row, run
+from benchmarks.learning.learners import BUDGET, TASKS, TRAINING
+from benchmarks.learning.run import FRESH_SAMPLES, FRESH_TASKS, run
 from benchmarks.learning.settings import SETTINGS
-from benchmarks.learning.summary import found, markdown
+from benchmarks.learning.summary import Row, finished, found, markdown
+from tfgrpo.assembly import batch_size
+from tfgrpo.recipe import RECIPES
 
 FIRST: Final = 100_000
 """The first seed that is reported: the learner was developed on seeds below 1000 only."""
 ROOT: Final = Path(__file__).parents[2]
-SIMULATOR: Final = "tfgrpo/simulation"
+SIMULATOR, LEARNER = "tfgrpo/simulation", "tfgrpo"
+"""The paths whose last commits are told."""
 
 
 def one(setting: int, seed: int) -> Row:
@@ -34,22 +39,39 @@ def one(setting: int, seed: int) -> Row:
 def main() -> None:
     """Run, and print what came of it."""
     arguments = _arguments()
+    if arguments.report is not None:
+        rows = finished([json.loads(line) for line in arguments.report.read_text().splitlines()])
+    else:
+        rows = _rows(arguments)
+    sys.stdout.write(report(rows))
+
+
+def report(rows: Sequence[Row]) -> str:
+    """Return tables and targets, and what they were made with."""
+    if not rows:
+        return "No seed is finished in all settings.\n"
+    seeds = sorted({row["seed"] for row in rows})
+    simulators, learners = ({row[part] for row in rows} for part in (SIMULATOR, LEARNER))
+    return (
+        f"{len(seeds)} seeds, {seeds[0]} to {seeds[-1]}; simulator at commit {', '.join(sorted(simulators))}, "
+        f"learner at {', '.join(sorted(learners))}. {TASKS} tasks, {BUDGET} policy calls, G {TRAINING.group_size}, our batch size "
+        f"{batch_size(TRAINING, RECIPES['ours'])}; reward is the mean on {FRESH_TASKS} fresh tasks times "
+        f"{FRESH_SAMPLES}.\n\n{markdown(found(rows))}"
+    )
+
+
+def _rows(arguments: argparse.Namespace) -> list[Row]:
+    """Run every seed in every setting. Each row says which commits made it."""
     jobs = [(setting, arguments.first + seed) for seed in range(arguments.seeds) for setting in range(len(SETTINGS))]
-    began, simulator, learner = time.monotonic(), _commit(SIMULATOR), _commit("tfgrpo")
+    began, commits = time.monotonic(), {path: _commit(path) for path in (SIMULATOR, LEARNER)}
     rows: list[Row] = []
     with ProcessPoolExecutor(arguments.processes) as pool:
         for done in as_completed([pool.submit(one, *job) for job in jobs]):
-            rows.append(done.result())
+            rows.append(done.result() | commits)
             _keep(rows[-1], arguments.rows)
             _tell(f"\r{len(rows)} of {len(jobs)} after {time.monotonic() - began:.0f} s")
     _tell("\n")
-    minutes = (time.monotonic() - began) / 60
-    sys.stdout.write(
-        f"Seeds {arguments.first} to {arguments.first + arguments.seeds - 1}; {minutes:.0f} minutes on "
-        f"{arguments.processes} processes; simulator at commit {simulator}, learner at {learner}. "
-        f"{TASKS} tasks, {BUDGET} policy calls, G {OURS.group_size}, our batch size {OURS.batch_size}; reward is the "
-        f"mean on {FRESH_TASKS} fresh tasks times {FRESH_SAMPLES}.\n\n{markdown(found(rows))}"
-    )
+    return rows
 
 
 def _keep(row: Row, path: Path | None) -> None:
@@ -64,6 +86,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=FIRST, help="the first seed")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--rows", type=Path, help="a file that each row is appended to as JSON")
+    parser.add_argument("--report", type=Path, help="run nothing: report the finished seeds of such a file")
     return parser.parse_args()
 
 

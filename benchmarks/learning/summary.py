@@ -76,6 +76,12 @@ class Found:
         return f"not in {steps[-1]}" if steps else "-"
 
 
+def finished(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of the seeds that have one in every setting: all settings are told of the same seeds."""
+    settings = {seed: {row["setting"] for row in rows if row["seed"] == seed} for seed in {row["seed"] for row in rows}}
+    return [row for row in rows if len(settings[row["seed"]]) == len(SETTINGS)]
+
+
 def found(rows: Sequence[Row]) -> list[Found]:
     """Return the rows by setting."""
     ordered = sorted(rows, key=lambda row: row["seed"])

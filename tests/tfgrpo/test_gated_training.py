@@ -18,9 +18,10 @@ from tfgrpo.store import Store
 __all__ = ["home"]
 
 
-def practising(home: Path, **gate: float) -> None:
+def practising(home: Path, *, validation: float = 0.0, **gate: float) -> None:
     """Few rollouts, so that a test is quick."""
     settings = {"epochs": 1, "group_size": 2, "harm_confidence": None, "gate": {"samples": 1, **gate}}
+    settings |= {"splits": {"validation": validation}}
     (home / "config.yaml").write_text(json.dumps({"training": settings}))
 
 
@@ -79,7 +80,7 @@ async def test_an_effect_smaller_than_wanted_does_not_help(tmp_path: Path) -> No
 
 
 async def test_the_optimizer_sees_no_task_that_is_held_out_or_for_validation(tmp_path: Path) -> None:
-    practising(tmp_path)
+    practising(tmp_path, validation=0.15)
     async with serving(learner) as endpoint:
         made = await result(tmp_path, *DATASET, tasks(tmp_path, 120), endpoint=endpoint)
     told = "\n".join(json.dumps(one["messages"]) for one in endpoint.requests if one["model"] == "optimizer")

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from tfgrpo.assembly import batch_size
 from tfgrpo.commands.arguments import parser
 from tfgrpo.configuration import Training
-from tfgrpo.recipe import RECIPES, Recipe
+from tfgrpo.recipe import RECIPES, Name, Recipe
 
 METHOD = (Path(__file__).parents[2] / "docs/method.md").read_text()
 ROWS = [
@@ -52,3 +53,9 @@ def test_each_option_that_the_table_names_exists(name: str) -> None:
 
 def test_the_paper_has_every_departure_off_and_ours_on() -> None:
     assert (set(asdict(RECIPES["paper"]).values()), set(asdict(RECIPES["ours"]).values())) == ({False}, {True})
+
+
+@pytest.mark.parametrize(("recipe", "size"), [("ours", 50), ("paper", 100)])
+def test_a_batch_has_the_size_that_the_recipe_says_where_none_is_set(recipe: Name, size: int) -> None:
+    assert batch_size(Training(), RECIPES[recipe]) == size
+    assert batch_size(Training(batch_size=7), RECIPES[recipe]) == 7
