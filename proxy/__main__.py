@@ -19,6 +19,7 @@ import yaml
 from uvicorn.config import STARTUP_FAILURE
 
 from proxy.app import CONFIG_VARIABLE
+from proxy.local_copy import known_secret
 from proxy.routing import Router, Upstream
 from proxy.scheduler import parse
 from proxy.server import Workers, bind, configured
@@ -107,8 +108,8 @@ def _run(options: argparse.Namespace) -> int:
 
 def _serve(settings: Settings, router: Router) -> int:
     # Once, before any worker: several at once would find the database locked.
-    store = Store.open(settings.store.url, migrate=True)
-    store.secret()
+    store = Store.open(settings.store.url, migrate=True, later=True)
+    known_secret(store, settings.outage.folder_for(settings.store.url))
     store.close()
     try:
         listening = bind(settings.server)

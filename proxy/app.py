@@ -49,6 +49,7 @@ from proxy.label_targets import Targets
 from proxy.label_writer import LabelWriter
 from proxy.linking import Linker
 from proxy.litellm_upstream import LitellmUpstream
+from proxy.local_copy import LocalCopy, known_secret
 from proxy.origins import Origins
 from proxy.outstanding import Outstanding
 from proxy.placing import Placing
@@ -123,14 +124,15 @@ class Parts:
     """Every part of one worker. Made, started and stopped inside the event loop."""
 
     def __init__(self, settings: Settings, config: Path | None) -> None:
-        store = Store.open(settings.store.url)
-        secret = store.secret()
+        store = Store.open(settings.store.url, later=True)
+        folder = settings.outage.folder_for(settings.store.url)
+        copy = LocalCopy(folder) if store.shared else None
+        secret = known_secret(store, folder)
         peers = store.shared or settings.server.workers > 1
         self._store = store
         self._upstream = HttpUpstream(settings)
-        self._deployments = Deployments(store, peers=peers, limits=settings.training.selected)
-        outage = settings.outage
-        self._spill = Spill(store, outage.folder_for(settings.store.url), limit=outage.spill_bytes)
+        self._deployments = Deployments(store, peers=peers, limits=settings.training.selected, copy=copy)
+        self._spill = Spill(store, folder, limit=settings.outage.spill_bytes)
         self._recorder = _recorder(settings, store, self._spill, peers=peers)
         self._labels = LabelWriter(store)
         self._outstanding = _outstanding(settings, store, self._deployments)
@@ -179,6 +181,7 @@ class Parts:
             linker=self._linker,
             books=self._books,
             spill=self._spill,
+            deployments=self._deployments,
         )
 
     async def start(self) -> None:

@@ -1,8 +1,8 @@
 """Which version of a set live requests get, and the text that is injected, held in memory and swapped whole.
 
 Every worker asks the store several times a second whether something changed, so that a swap reaches all of them
-within one. While the store does not answer, the last known state stays in force. It decides nothing: arms are drawn
-elsewhere.
+within one. While the store does not answer, the last known state stays in force; a worker that begins then takes it
+from the copy on this machine's disk. It decides nothing: arms are drawn elsewhere.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import msgspec
+
+from proxy.local_copy import LocalCopy
 from tfgrpo import library
 from tfgrpo.errors import NotFound, StoreError
 from tfgrpo.library import Limits
@@ -57,17 +60,33 @@ class Block:
 _NOTHING = Block("")
 
 
+class _Copy(msgspec.Struct):
+    """A snapshot as it is kept on disk."""
+
+    deployments: list[Deployment]
+    libraries: list[tuple[tuple[str, int], Library]]
+    rollbacks: Mapping[str, int]
+
+
 class Deployments:
     """The current deployments of all sets. Reading never blocks and never fails.
 
     The store is polled each `interval` seconds; `peers`: other workers poll it too.
     `limits`: a trajectory gets a choice within them of a library that is larger; None: it gets every library whole.
+    `copy`: where each change is kept.
     """
 
     def __init__(
-        self, store: Store, *, interval: float = 0.25, peers: bool = False, limits: Limits | None = None
+        self,
+        store: Store,
+        *,
+        interval: float = 0.25,
+        peers: bool = False,
+        limits: Limits | None = None,
+        copy: LocalCopy | None = None,
     ) -> None:
         self._store = store
+        self._copy = copy
         self._interval = interval
         self._peers = peers
         self._limits = limits
@@ -81,6 +100,8 @@ class Deployments:
     async def start(self) -> None:
         """Read the deployments once, then keep them up to date."""
         await self.refresh()
+        if not self._answering and (copy := self._copy) is not None:
+            self._snapshot = await self._in_thread(lambda: _copied(copy, self._limits))
         self._poller = asyncio.create_task(self._poll())
 
     async def stop(self) -> None:
@@ -95,13 +116,18 @@ class Deployments:
         """Take over what the store says now. Changes made before the call are in force after it."""
         async with self._turn:
             try:
-                self._snapshot = await self._in_thread(lambda: _loaded(self._store, self._snapshot, self._limits))
+                self._snapshot = await self._in_thread(self._load)
             except StoreError as error:
                 if self._answering:
                     _log.error("deployments stay as they were last known: %s", error)
                 self._answering = False
             else:
                 self._answering = True
+
+    @property
+    def answering(self) -> bool:
+        """Whether the store answered when it was last asked."""
+        return self._answering
 
     def current(self, set_name: str) -> Deployment | None:
         """Return the deployment of a set; None when it has none."""
@@ -162,6 +188,13 @@ class Deployments:
             await asyncio.sleep(self._interval)
             await self.refresh()
 
+    def _load(self) -> _Snapshot:
+        found = _loaded(self._store, self._snapshot, self._limits)
+        if self._copy is not None and found is not self._snapshot:
+            libraries = [(key, block.library) for key, block in found.blocks.items()]
+            self._copy.keep(_Copy(list(found.deployments.values()), libraries, found.rollbacks))
+        return found
+
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
@@ -178,9 +211,20 @@ def _loaded(store: Store, known: _Snapshot, limits: Limits | None) -> _Snapshot:
     return _Snapshot(stamp, deployments, blocks, rollbacks)
 
 
+def _copied(copy: LocalCopy, limits: Limits | None) -> _Snapshot:
+    """Return what is on disk, to be replaced by whatever the store says."""
+    found = copy.deployments(_Copy)
+    if found is None:
+        return _Snapshot()
+    blocks = {key: _rendered(one, *key, limits) for key, one in found.libraries}
+    return _Snapshot(-1, {one.set: one for one in found.deployments}, blocks, found.rollbacks)
+
+
 def _block(store: Store, set_name: str, version: int, limits: Limits | None) -> Block:
-    found = store.sets.version(set_name, version).library
+    return _rendered(store.sets.version(set_name, version).library, set_name, version, limits)
+
+
+def _rendered(found: Library, set_name: str, version: int, limits: Limits | None) -> Block:
     whole = library.render(found, name=set_name, version=version)
-    if limits is None or library.fits(found, limits):
-        return Block(whole)
-    return Block(whole, found, Selector(found, limits))
+    fits = limits is None or library.fits(found, limits)
+    return Block(whole, found, None if limits is None or fits else Selector(found, limits))

@@ -67,7 +67,7 @@ def from_tfgrpo(error: TfgrpoError) -> ProxyError:
     if isinstance(error, UsageError):
         return ProxyError(400, str(error), code="invalid_request", param=error.field)
     if isinstance(error, StoreError):
-        return ProxyError(503, str(error), code="store_unavailable")
+        return ProxyError(503, str(error), code="store_unavailable", headers=((b"retry-after", b"2"),))
     return ProxyError(500, str(error), code="internal_error")
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from proxy.bookkeeping import Bookkeeper
 from proxy.client import Send
+from proxy.deployments import Deployments
 from proxy.linking import Linker
 from proxy.recording import Recorder
 from proxy.relay import Relay
@@ -23,9 +24,18 @@ class Health:
     """The answers of one worker."""
 
     def __init__(
-        self, router: Router, *, relay: Relay, recorder: Recorder, linker: Linker, books: Bookkeeper, spill: Spill
+        self,
+        router: Router,
+        *,
+        relay: Relay,
+        recorder: Recorder,
+        linker: Linker,
+        books: Bookkeeper,
+        spill: Spill,
+        deployments: Deployments,
     ) -> None:
         self._spill = spill
+        self._deployments = deployments
         self._relay = relay
         self._recorder = recorder
         self._linker = linker
@@ -43,7 +53,8 @@ class Health:
     def _said(self, path: str) -> dict[str, Any]:
         if path.startswith("/health/live"):
             return {"status": "alive"}
-        ready = "degraded" if self._recorder.stats.failing or self._spill.away else "ready"
+        away = self._recorder.stats.failing or self._spill.away or not self._deployments.answering
+        ready = "degraded" if away else "ready"
         if path == "/health/readiness":
             return {"status": ready}
         return {

@@ -56,7 +56,7 @@ class RunningProxy:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        store = Store.open(settings.store.url, migrate=True)
+        store = Store.open(settings.store.url, migrate=True, later=True)
         store.close()
         self._socket = bind(settings.server)
         self.port: int = self._socket.getsockname()[1]

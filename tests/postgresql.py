@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import psycopg
 from sqlalchemy.engine import URL, make_url
@@ -35,6 +36,29 @@ class Server:
             connection.execute(statement.encode())
 
 
+class Stoppable(Server):
+    """A server of a test's own, which it may stop and start again."""
+
+    def __init__(self, started: Any) -> None:
+        super().__init__(started.get_uri())
+        self._started = started
+
+    def stop(self) -> None:
+        """Stop it at once, as a crash does: connections end, nothing is written any more."""
+        self._started.stop()
+
+    def start(self) -> None:
+        """Start it again, at the same address."""
+        self._started.start()
+
+
+@contextmanager
+def stoppable() -> Iterator[Stoppable]:
+    """Start a server that can be stopped, whatever the environment names."""
+    with TemporaryDirectory(prefix="tfgrpo-") as folder, _running(Path(folder)) as started:
+        yield Stoppable(started)
+
+
 @contextmanager
 def server() -> Iterator[Server]:
     """Yield the server that the environment names, or start one and stop it at the end."""
@@ -42,11 +66,12 @@ def server() -> Iterator[Server]:
         yield Server(given)
         return
     # Started by root, the server runs as another user, whom pytest keeps out of its folders.
-    with TemporaryDirectory(prefix="tfgrpo-") as folder:
-        yield from _started(Path(folder))
+    with TemporaryDirectory(prefix="tfgrpo-") as folder, _running(Path(folder)) as started:
+        yield Server(started.get_uri())
 
 
-def _started(folder: Path) -> Iterator[Server]:
+@contextmanager
+def _running(folder: Path) -> Iterator[Any]:
     with warnings.catch_warnings():
         # It would like to have XDG_RUNTIME_DIR, and does without.
         warnings.simplefilter("ignore")
@@ -58,7 +83,7 @@ def _started(folder: Path) -> Iterator[Server]:
             # No test takes the power away, and waiting for the disk is what takes the time.
             connection.execute("ALTER SYSTEM SET fsync = off")
             connection.execute("SELECT pg_reload_conf()")
-        yield Server(started.get_uri())
+        yield started
     finally:
         started.cleanup()
 

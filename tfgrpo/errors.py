@@ -6,6 +6,7 @@
     ├── NotFound              a set, version, exchange, run that does not exist
     ├── Conflict              it exists, but not in the state that was expected
     ├── StoreError            the store cannot be opened, or does not answer
+    │   └── StoreAway         it cannot be reached now; whoever waits may find it
     ├── GraderError           a grader failed on one rollout: it raised, hung, or gave no reward
     ├── ModelError            a model's endpoint refused, or gave nothing usable
     │   └── RequestRefused    it refused this one request; others may well be answered
@@ -43,6 +44,10 @@ class Conflict(TfgrpoError):  # noqa: N818 - as above
 
 class StoreError(TfgrpoError):
     """The store cannot be opened, or did not answer."""
+
+
+class StoreAway(StoreError):  # noqa: N818 - as above
+    """The store's server cannot be reached now. That it is wrongly named is another error, where one can tell."""
 
 
 class GraderError(TfgrpoError):

@@ -46,27 +46,34 @@ class Store:
         self.retention = Retention(database)
 
     @classmethod
-    def open(cls, url: str, *, migrate: bool = False) -> Store:
+    def open(cls, url: str, *, migrate: bool = False, later: bool = False) -> Store:
         """Open the store at `url`, of SQLite or PostgreSQL; with `migrate`, make it or bring it up to date first.
 
+        `later`: a server that cannot be reached now is opened and brought up to date when it first answers; until then
+        each call raises StoreAway.
+
         Raises:
+            StoreAway: Its server cannot be reached.
             StoreError: It cannot be opened, or its schema is not the one this program knows.
         """
-        return cls(Database(url, migrate=migrate))
+        return cls(Database(url, migrate=migrate, later=later))
 
     @property
     def shared(self) -> bool:
         """Whether programs on other machines may use this store."""
         return self._database.dialect != "sqlite"
 
-    def secret(self) -> bytes:
-        """Return the 32 bytes that exchange ids and arms are keyed with: made once, the same for every worker."""
+    def secret(self, proposed: bytes | None = None) -> bytes:
+        """Return the 32 bytes that exchange ids and arms are keyed with: made once, the same for every worker.
+
+        `proposed`: what they become where there are none yet, instead of random ones.
+        """
 
         def work(connection: Connection) -> str:
             meta = schema.meta
             found = connection.execute(select(meta.c.value).where(meta.c.key == "secret")).scalar()
             if found is None:
-                found = secrets.token_hex(32)
+                found = (proposed or secrets.token_bytes(32)).hex()
                 connection.execute(insert(meta).values(key="secret", value=found))
             return str(found)
 

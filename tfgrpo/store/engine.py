@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, SQLAlchemyError
 
-from tfgrpo.errors import StoreError, UsageError
+from tfgrpo.errors import StoreAway, StoreError, UsageError
 from tfgrpo.store import migrations
 
 ATTEMPTS = 5
@@ -42,16 +43,26 @@ _T = TypeVar("_T")
 class Database:
     """One SQLAlchemy engine with the transactions of this package.
 
+    `later`: a server that cannot be reached now is no reason to fail; it is made ready when it first answers.
+
     Raises:
+        StoreAway: The server cannot be reached.
         StoreError: The URL is not understood, the file cannot be opened, or its schema is not ours.
     """
 
-    def __init__(self, url: str, *, migrate: bool) -> None:
+    def __init__(self, url: str, *, migrate: bool, later: bool = False) -> None:
         self._url = parsed(url)
         self._kind = _kind(self._url)
         self._engine = self._kind.engine(self._url)
+        self._ready = False
+        self._preparing = threading.Lock()
         try:
-            self._prepare(migrate=migrate)
+            # Whoever began without the server may be the first to reach it.
+            self._prepare(migrate=migrate or (later and self.dialect != "sqlite"))
+        except StoreAway:
+            if not later:
+                self._engine.dispose()
+                raise
         except StoreError:
             self._engine.dispose()
             raise
@@ -63,6 +74,10 @@ class Database:
 
     def read(self, work: Callable[[Connection], _T]) -> _T:
         """Return what `work` makes of one consistent view of the store."""
+        self._make_ready()
+        return self._read(work)
+
+    def _read(self, work: Callable[[Connection], _T]) -> _T:
         try:
             with self._engine.connect() as connection, connection.begin():
                 return work(connection)
@@ -74,6 +89,7 @@ class Database:
 
         They are the driver's tuples: SQLAlchemy's rows take as long again, which counts where there are a million.
         """
+        self._make_ready()
         driver = self._engine.dialect.loaded_dbapi
         try:
             with self._engine.connect() as connection, connection.begin():
@@ -88,6 +104,10 @@ class Database:
 
     def write(self, work: Callable[[Connection], _T], *, durable: bool = False) -> _T:
         """Return what `work` makes in one transaction, tried again while another process holds the lock."""
+        self._make_ready()
+        return self._write(work, durable=durable)
+
+    def _write(self, work: Callable[[Connection], _T], *, durable: bool) -> _T:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 with self._writing(durable=durable) as connection:
@@ -117,17 +137,30 @@ class Database:
                 self._kind.begun_writing(connection, durable=durable)
                 yield connection
 
+    def _make_ready(self) -> None:
+        """Prepare a server that could not be reached before. One asks at a time: each attempt may take seconds."""
+        if self._ready:
+            return
+        if not self._preparing.acquire(blocking=False):
+            raise StoreAway(f"the store {self._url.database} could not be reached yet")
+        try:
+            if not self._ready:
+                self._prepare(migrate=True)
+        finally:
+            self._preparing.release()
+
     def _prepare(self, *, migrate: bool) -> None:
         try:
             self._kind.prepare(self._engine, self._url, migrate=migrate)
             if migrate:
-                self.write(migrations.migrate, durable=True)
-            self.read(migrations.check)
+                self._write(migrations.migrate, durable=True)
+            self._read(migrations.check)
+            self._ready = True
         except SQLAlchemyError as error:
             raise StoreError(f"the store {self._url.database} cannot be opened: {_reason(error)}") from error
         except StoreError as error:
             if migrate:
-                raise StoreError(f"the store {self._url.database}: {error}") from error
+                raise type(error)(f"the store {self._url.database}: {error}") from error
             raise
 
 

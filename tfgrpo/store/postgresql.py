@@ -13,8 +13,10 @@ import psycopg
 from psycopg.types.string import StrDumper, StrDumperUnknown, StrDumperVarchar
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
+
+from tfgrpo.errors import StoreAway, StoreError
 
 CONNECT_SECONDS: Final = 5
 """How long one attempt to connect may take."""
@@ -27,6 +29,16 @@ _LOCK: Final = 0x7466_6772_706F
 
 _PASSING: Final = frozenset({"40001", "40P01"})
 """serialization_failure and deadlock_detected."""
+
+
+_REFUSED: Final = (
+    "authentication failed",
+    "does not exist",
+    "pg_hba.conf",
+    "no password supplied",
+    "permission denied",
+)
+"""In what a server says, in English, when waiting will not help. libpq hands on no code of a connection that failed."""
 
 
 def engine(url: URL) -> Engine:
@@ -43,8 +55,20 @@ def engine(url: URL) -> Engine:
     return made
 
 
-def prepare(made: Engine, url: URL, *, migrate: bool) -> None:
-    """Do nothing: the database is there, or connecting says that it is not."""
+def prepare(made: Engine, url: URL, *, migrate: bool) -> None:  # noqa: ARG001 - as the other database needs it
+    """Connect once: the database is there, or not to be had, or out of reach.
+
+    Raises:
+        StoreAway: The server does not answer, or says that it will later.
+        StoreError: It answers, and refuses.
+    """
+    try:
+        made.connect().close()
+    except OperationalError as error:
+        said = " ".join(str(error.orig).split())
+        if any(word in said for word in _REFUSED):
+            raise StoreError(f"cannot be opened: {said}") from error
+        raise StoreAway(f"cannot be reached: {said}") from error
 
 
 def before_writing(connection: Connection, *, durable: bool) -> None:
