@@ -54,9 +54,9 @@ def report(rows: Sequence[Row]) -> str:
     simulators, learners = ({row[part] for row in rows} for part in (SIMULATOR, LEARNER))
     return (
         f"{len(seeds)} seeds, {seeds[0]} to {seeds[-1]}; simulator at commit {', '.join(sorted(simulators))}, "
-        f"learner at {', '.join(sorted(learners))}. {TASKS} tasks, {BUDGET} policy calls, G {TRAINING.group_size}, our batch size "
-        f"{batch_size(TRAINING, RECIPES['ours'])}; reward is the mean on {FRESH_TASKS} fresh tasks times "
-        f"{FRESH_SAMPLES}.\n\n{markdown(found(rows))}"
+        f"learner at {', '.join(sorted(learners))}. {TASKS} tasks, {BUDGET} policy calls, G {TRAINING.group_size}, "
+        f"our batch size {batch_size(TRAINING, RECIPES['ours'])}; reward is the mean on {FRESH_TASKS} fresh tasks "
+        f"times {FRESH_SAMPLES}.\n\n{markdown(found(rows))}"
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,18 +10,14 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Row, delete, func, insert, select, text, update
 
-from tfgrpo import library as libraries
 from tfgrpo.errors import Conflict, NotFound, UsageError
 from tfgrpo.library import Limits
-from tfgrpo.store import schema
+from tfgrpo.store import deployable, schema
 from tfgrpo.store.engine import Database
 from tfgrpo.types import EMPTY_VERSION, FIRST_DRAFT, Deployment, Library, Version, VersionStatus
 
 DRAFT_SECONDS = 86_400.0
 """A draft as old as this was left behind by a run that was killed."""
-
-ARMS = ("candidate", "control")
-"""The arms that take a share; what is left over is live."""
 
 
 class Sets:
@@ -192,13 +187,13 @@ class Sets:
             Conflict: The current revision is not `if_revision`.
         """
         shares = dict(shares or {})
-        _check(live, candidate, shares)
+        deployable.check_shares(live, candidate, shares)
 
         def work(connection: Connection) -> Deployment:
             _check_set(connection, set_name)
             for arm, version in (("live", live), ("candidate", candidate)):
                 if version is not None:
-                    _check_size(_find_no_draft(connection, set_name, version), limits, arm)
+                    deployable.check_size(_find_no_draft(connection, set_name, version), limits, arm)
             revision = _next_revision(connection, set_name, if_revision)
             made = Deployment(
                 set=set_name,
@@ -293,20 +288,6 @@ class Sets:
         return int(self._database.read(lambda connection: connection.execute(query).scalar()) or 0)
 
 
-def _check(live: int | None, candidate: int | None, shares: Mapping[str, float]) -> None:
-    for arm, share in shares.items():
-        if arm not in ARMS:
-            raise UsageError(f"shares has no arm {arm!r}; it takes {' and '.join(ARMS)}", field="shares")
-        if not math.isfinite(share) or not 0 <= share <= 1:
-            raise UsageError(f"shares.{arm} is {share}; a share lies in [0, 1]", field=f"shares.{arm}")
-    if sum(shares.values()) > 1:
-        raise UsageError(f"the shares sum to {sum(shares.values()):g}; at most 1 is there", field="shares")
-    if candidate is None and shares.get("candidate", 0) > 0:
-        raise UsageError("shares.candidate is set, but no candidate is", field="candidate")
-    if candidate is not None and candidate == (live or EMPTY_VERSION):
-        raise UsageError(f"candidate {candidate} is the live version; name another", field="candidate")
-
-
 def _check_set(connection: Connection, set_name: str) -> None:
     for table in (schema.versions, schema.trajectories):
         if connection.execute(select(table.c.set).where(table.c.set == set_name).limit(1)).first():
@@ -338,17 +319,6 @@ def _find_no_draft(connection: Connection, set_name: str, version: int) -> Versi
     if found.status == "draft":
         raise UsageError(f"version {version} is a draft under test; name the version that its run stored")
     return found
-
-
-def _check_size(version: Version, limits: Limits | None, arm: str) -> None:
-    if limits is None or libraries.fits(version.library, limits):
-        return
-    raise UsageError(
-        f"version {version.version} of {version.set!r} is over its budget: {len(version.library)} entries (at most "
-        f"{limits.entries}), about {libraries.tokens(version.library)} tokens (at most {limits.tokens}); raise "
-        "training.max_entries and training.max_library_tokens, or set training.selection: lexical",
-        field=arm,
-    )
 
 
 def _next_revision(connection: Connection, set_name: str, expected: int | None) -> int:
