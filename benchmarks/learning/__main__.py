@@ -25,7 +25,7 @@ from tfgrpo.assembly import batch_size
 from tfgrpo.recipe import RECIPES
 
 FIRST: Final = 100_000
-"""The first seed that is reported: the learner was developed on seeds below 1000 only."""
+"""The first seed that is reported: the learner was developed on lower ones only."""
 ROOT: Final = Path(__file__).parents[2]
 SIMULATOR, LEARNER = "tfgrpo/simulation", "tfgrpo"
 """The paths whose last commits are told."""
@@ -54,9 +54,9 @@ def report(rows: Sequence[Row]) -> str:
     simulators, learners = ({row[part] for row in rows} for part in (SIMULATOR, LEARNER))
     return (
         f"{len(seeds)} seeds, {seeds[0]} to {seeds[-1]}; simulator at commit {', '.join(sorted(simulators))}, "
-        f"learner at {', '.join(sorted(learners))}. {TASKS} tasks, {BUDGET} policy calls, G {TRAINING.group_size}, our batch size "
-        f"{batch_size(TRAINING, RECIPES['ours'])}; reward is the mean on {FRESH_TASKS} fresh tasks times "
-        f"{FRESH_SAMPLES}.\n\n{markdown(found(rows))}"
+        f"learner at {', '.join(sorted(learners))}. {TASKS} tasks, {BUDGET} policy calls, G {TRAINING.group_size}, "
+        f"our batch size {batch_size(TRAINING, RECIPES['ours'])}; reward is the mean on {FRESH_TASKS} fresh tasks "
+        f"times {FRESH_SAMPLES}.\n\n{markdown(found(rows))}"
     )
 
 
