@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup serve test check lint types tour bench bench-groups compare soak live container lock clean
+.PHONY: setup serve test check lint types tour bench bench-groups compare soak live lock clean
 
 setup: $(READY)
 
@@ -66,17 +66,12 @@ live: setup
 	@echo "live: simulated live traffic, $(or $(SEEDS),200) runs of each case, two at a time"
 	@$(BIN)/python -m benchmarks.live --seeds $(or $(SEEDS),200) $(ARGS)
 
-container: setup
-	@echo "container: the Dockerfile's own install and start steps, without an engine; a minute or two"
-	@$(BIN)/python -m pytest -m container tests/test_container.py
-
 # Writes the lock files anew. No index address may stand in them.
 lock: setup
 	@echo "lock: resolving pyproject.toml"
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url pyproject.toml -o requirements.lock
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --group openai-1 -o requirements-openai-1.lock
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --group build -c requirements-dev.lock -o requirements-build.lock
 
 clean:
 	rm -rf .venv data .pytest_cache .mypy_cache .ruff_cache

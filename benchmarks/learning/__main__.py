@@ -25,7 +25,7 @@ from tfgrpo.assembly import batch_size
 from tfgrpo.recipe import RECIPES
 
 FIRST: Final = 100_000
-"""The first seed that is reported: the learner was developed on seeds below 1000 only."""
+"""The first seed that is reported: the learner was developed on lower ones only."""
 ROOT: Final = Path(__file__).parents[2]
 SIMULATOR, LEARNER = "tfgrpo/simulation", "tfgrpo"
 """The paths whose last commits are told."""
