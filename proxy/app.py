@@ -34,6 +34,7 @@ from starlette.types import ASGIApp
 from uvicorn.config import STARTUP_FAILURE
 
 from proxy import admin, websockets
+from proxy.access_log import AccessLog
 from proxy.admin_experiment import ExperimentApi
 from proxy.auth import Keys
 from proxy.bookkeeping import Bookkeeper
@@ -49,6 +50,8 @@ from proxy.label_targets import Targets
 from proxy.label_writer import LabelWriter
 from proxy.linking import Linker
 from proxy.litellm_upstream import LitellmUpstream
+from proxy.metrics import Metrics
+from proxy.metrics_of_store import StoreMetrics
 from proxy.origins import Origins
 from proxy.outstanding import Outstanding
 from proxy.placing import Placing
@@ -164,13 +167,7 @@ class Parts:
             litellm=self._litellm,
             books=self._books,
             lender=self._recorder,
-            limits=Limits(
-                body=settings.server.max_body_bytes,
-                kept=settings.recorder.body_bytes,
-                in_flight=settings.server.max_in_flight,
-                seconds=settings.timeouts.total,
-                bypass=settings.server.bypass,
-            ),
+            limits=_limits(settings),
         )
         origins = settings.server.cors_origins
         self.serve: Application = Cors(self.dispatch, origins) if origins else self.dispatch
@@ -178,9 +175,19 @@ class Parts:
         self._feedback = FeedbackEndpoint(keys, targets, self._labels)
         live = ExperimentApi(experiments, settings.promotion.mode)
         self._admin: ASGIApp = admin.create(store, self._deployments, keys, live)
+        self._keys = keys
+        self._metrics = self._observed(settings, StoreMetrics(store, experiments))
         self._health = Health(
             self._router, relay=self._relay, recorder=self._recorder, linker=self._linker, books=self._books
         )
+
+    def _observed(self, settings: Settings, kept: StoreMetrics) -> Metrics | None:
+        """Have what is switched on told of each exchange; return the metrics, where they are."""
+        on = settings.telemetry
+        made = Metrics(lambda: self._recorder.stats, lambda: self._relay.in_flight, kept) if on.metrics else None
+        log = AccessLog() if on.access_log else None
+        self._books.observers = tuple(one for one in (made, log) if one is not None)
+        return made
 
     async def start(self) -> None:
         """Start what runs beside requests."""
@@ -191,6 +198,8 @@ class Parts:
         self._labels.start()
         await self._deployments.start()
         await self._outstanding.start()
+        if self._metrics is not None:
+            await self._metrics.start()
         if self._promotion is not None:
             await self._promotion.start()
         if self._scheduler is not None:
@@ -204,6 +213,8 @@ class Parts:
             await self._promotion.stop()
         await self._outstanding.stop()
         await self._books.drain()
+        if self._metrics is not None:
+            await self._metrics.stop()
         await self._deployments.stop()
         await asyncio.to_thread(self._labels.stop)
         await asyncio.to_thread(self._recorder.stop)
@@ -235,14 +246,35 @@ class Parts:
         except asyncio.CancelledError:
             await Client(receive, send).refuse(STOPPED)
 
+    async def _measure(self, metrics: Metrics, scope: Scope, client: Client) -> None:
+        if not self._keys.is_admin(scope):
+            await client.refuse(admin.NO_ADMIN)
+            return
+        body = await metrics.exposition()
+        await client.start(200, [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")])
+        await client.send(body, more=False)
+
     async def _own(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
         if path.startswith("/admin/"):
             await self._admin(scope, receive, send)
         elif path in PATHS and scope["method"] in ("GET", "HEAD"):
             await self._health(path, send)
+        elif path == "/metrics" and self._metrics is not None:
+            await self._measure(self._metrics, scope, Client(receive, send))
         else:
             hint = "the API begins with /v1: is the base URL http://HOST:PORT/v1?"
             await Client(receive, send).refuse(ProxyError(404, f"nothing is served here; {hint}", code="not_found"))
+
+
+def _limits(settings: Settings) -> Limits:
+    server = settings.server
+    return Limits(
+        body=server.max_body_bytes,
+        kept=settings.recorder.body_bytes,
+        in_flight=server.max_in_flight,
+        seconds=settings.timeouts.total,
+        bypass=server.bypass,
+    )
 
 
 def _scheduler(settings: Settings, store: Store, config: Path | None) -> Scheduler | None:
