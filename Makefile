@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup serve test check lint types tour bench bench-groups compare soak live lock clean
+.PHONY: setup serve test check lint types tour bench bench-groups compare soak live container lock clean
 
 setup: $(READY)
 
@@ -61,6 +61,10 @@ soak: setup
 	@echo "soak: 100,000 requests, 2,000 aborted streams, and a store that takes nothing; a few minutes"
 	@$(BIN)/python -m benchmarks.soak $(ARGS)
 
+container: setup
+	@echo "container: the install and start steps of the Dockerfile, without an engine; a few minutes"
+	@$(BIN)/python -m tests.outside_container
+
 # SEEDS= says how many runs of each case; 200 take about twelve minutes on two cores.
 live: setup
 	@echo "live: simulated live traffic, $(or $(SEEDS),200) runs of each case, two at a time"
@@ -72,6 +76,7 @@ lock: setup
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url pyproject.toml -o requirements.lock
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --group openai-1 -o requirements-openai-1.lock
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --group build -c requirements.lock -o requirements-build.lock
 
 clean:
 	rm -rf .venv data .pytest_cache .mypy_cache .ruff_cache

@@ -10,7 +10,9 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from pathlib import Path
+from socket import socket
 from types import FrameType
 from typing import Final, NoReturn
 
@@ -20,6 +22,7 @@ from uvicorn.config import STARTUP_FAILURE
 
 from proxy.app import CONFIG_VARIABLE
 from proxy.local_copy import known_secret
+from proxy.metrics import FOLDER_VARIABLE
 from proxy.routing import Router, Upstream
 from proxy.scheduler import parse
 from proxy.server import Workers, bind, configured
@@ -125,14 +128,20 @@ def _serve(settings: Settings, router: Router) -> int:
     sys.stdout.flush()
     config = configured("proxy.app:create", settings.server, factory=True)
     if settings.server.workers > 1:
-        workers = Workers(config, sockets=[listening])
-        workers.run()
-        return FAILED if any(one.exitcode == STARTUP_FAILURE for one in workers.processes) else 0
+        return _serve_by_many(config, listening)
     # uvicorn raises the signal again when all is finished: then being told to stop and having stopped is success.
     signal.signal(signal.SIGTERM, _stopped)
     server = uvicorn.Server(config)
     server.run(sockets=[listening])
     return 0 if server.started else FAILED
+
+
+def _serve_by_many(config: uvicorn.Config, listening: socket) -> int:
+    with tempfile.TemporaryDirectory(prefix="tfgrpo-metrics-") as shared:
+        os.environ[FOLDER_VARIABLE] = shared
+        workers = Workers(config, sockets=[listening])
+        workers.run()
+    return FAILED if any(one.exitcode == STARTUP_FAILURE for one in workers.processes) else 0
 
 
 def _stopped(_number: int, _frame: FrameType | None) -> None:

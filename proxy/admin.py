@@ -6,6 +6,7 @@ What the calls do stands in `admin_sets`, `admin_experiment` and `admin_traffic`
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -24,6 +25,14 @@ from proxy.errors import ProxyError, envelope, from_tfgrpo
 from tfgrpo.errors import TfgrpoError
 from tfgrpo.library import Limits
 from tfgrpo.store import Store
+
+NO_ADMIN: Final = ProxyError(
+    401,
+    "this needs the admin key: `Authorization: Bearer KEY`; where none is configured it answers to this machine alone, "
+    "asked as localhost",
+    code="invalid_admin_key",
+    headers=((b"www-authenticate", b"Bearer"),),
+)
 
 
 def create(
@@ -67,14 +76,7 @@ class _Guard:
         if self._keys.is_admin(scope):
             await self._app(scope, receive, send)
             return
-        error = ProxyError(
-            401,
-            "this needs the admin key: `Authorization: Bearer KEY`; where none is configured it answers to this "
-            "machine alone, asked as localhost",
-            code="invalid_admin_key",
-            headers=((b"www-authenticate", b"Bearer"),),
-        )
-        await _response(error)(scope, receive, send)
+        await _response(NO_ADMIN)(scope, receive, send)
 
 
 def _route(path: str, **handlers: Callable[[Request], Awaitable[Response]]) -> Route:

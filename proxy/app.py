@@ -34,6 +34,7 @@ from starlette.types import ASGIApp
 from uvicorn.config import STARTUP_FAILURE
 
 from proxy import admin, dashboard, websockets
+from proxy.access_log import AccessLog
 from proxy.admin_experiment import ExperimentApi
 from proxy.auth import Keys
 from proxy.bookkeeping import Bookkeeper
@@ -50,6 +51,8 @@ from proxy.label_writer import LabelWriter
 from proxy.linking import Linker
 from proxy.litellm_upstream import LitellmUpstream
 from proxy.local_copy import LocalCopy, known_secret
+from proxy.metrics import Metrics
+from proxy.metrics_of_store import StoreMetrics
 from proxy.origins import Origins
 from proxy.outstanding import Outstanding
 from proxy.placing import Placing
@@ -174,6 +177,8 @@ class Parts:
         self._dashboard: ASGIApp = dashboard.create(
             store, self._deployments, keys, secret, limits=settings.training.deployable
         )
+        self._keys = keys
+        self._metrics = self._observed(settings, StoreMetrics(store, experiments))
         self._health = Health(
             self._router,
             relay=self._relay,
@@ -183,6 +188,14 @@ class Parts:
             spill=self._spill,
             deployments=self._deployments,
         )
+
+    def _observed(self, settings: Settings, kept: StoreMetrics) -> Metrics | None:
+        """Have what is switched on told of each exchange; return the metrics, where they are."""
+        on = settings.telemetry
+        made = Metrics(lambda: self._recorder.stats, lambda: self._relay.in_flight, kept) if on.metrics else None
+        log = AccessLog() if on.access_log else None
+        self._books.observers = tuple(one for one in (made, log) if one is not None)
+        return made
 
     async def start(self) -> None:
         """Start what runs beside requests."""
@@ -194,6 +207,8 @@ class Parts:
         self._labels.start()
         await self._deployments.start()
         await self._outstanding.start()
+        if self._metrics is not None:
+            await self._metrics.start()
         if self._promotion is not None:
             await self._promotion.start()
         if self._scheduler is not None:
@@ -207,6 +222,8 @@ class Parts:
             await self._promotion.stop()
         await self._outstanding.stop()
         await self._books.drain()
+        if self._metrics is not None:
+            await self._metrics.stop()
         await self._deployments.stop()
         await asyncio.to_thread(self._labels.stop)
         await asyncio.to_thread(self._recorder.stop)
@@ -239,6 +256,14 @@ class Parts:
         except asyncio.CancelledError:
             await Client(receive, send).refuse(STOPPED)
 
+    async def _measure(self, metrics: Metrics, scope: Scope, client: Client) -> None:
+        if not self._keys.is_admin(scope):
+            await client.refuse(admin.NO_ADMIN)
+            return
+        body = await metrics.exposition()
+        await client.start(200, [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")])
+        await client.send(body, more=False)
+
     async def _own(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
         if path == "/admin" or (path.startswith("/admin/") and not path.startswith("/admin/api")):
             await self._dashboard(scope, receive, send)
@@ -246,6 +271,8 @@ class Parts:
             await self._admin(scope, receive, send)
         elif path in PATHS and scope["method"] in ("GET", "HEAD"):
             await self._health(path, send)
+        elif path == "/metrics" and self._metrics is not None:
+            await self._measure(self._metrics, scope, Client(receive, send))
         else:
             hint = "the API begins with /v1: is the base URL http://HOST:PORT/v1?"
             await Client(receive, send).refuse(ProxyError(404, f"nothing is served here; {hint}", code="not_found"))
@@ -263,6 +290,14 @@ def _limits(settings: Settings) -> Limits:
         in_flight=settings.server.max_in_flight,
         seconds=settings.timeouts.total,
         bypass=settings.server.bypass,
+def _limits(settings: Settings) -> Limits:
+    server = settings.server
+    return Limits(
+        body=server.max_body_bytes,
+        kept=settings.recorder.body_bytes,
+        in_flight=server.max_in_flight,
+        seconds=settings.timeouts.total,
+        bypass=server.bypass,
     )
 
 

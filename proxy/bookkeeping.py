@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -23,16 +25,23 @@ from tfgrpo.types import Bodies, Exchange, Outcome, Response
 
 LOG_SECONDS = 1.0
 
+Observer: TypeAlias = Callable[[Exchange, Given, Transcript], None]
+"""Who is told of each exchange that is over."""
+
 _log = logging.getLogger(__name__)
 
 
 class Bookkeeper:
-    """Reads, settles and records finished exchanges of one worker. `origins`: where there are several upstreams."""
+    """Reads, settles and records finished exchanges of one worker. `origins`: where there are several upstreams.
+
+    `observers` are told last, once a record is queued.
+    """
 
     def __init__(self, linker: Linker, recorder: Recorder, origins: Origins | None = None) -> None:
         self._linker = linker
         self._recorder = recorder
         self._origins = origins
+        self.observers: Sequence[Observer] = ()
         self._reading: set[asyncio.Task[None]] = set()
         self._logged_at = float("-inf")
         self.faults = 0
@@ -88,6 +97,8 @@ class Bookkeeper:
             exchange = replace(exchange, completion_id=self._origins.learn(call, response, bodies))
         transcript.release()
         self._recorder.put(exchange, bodies)
+        for observe in self.observers:
+            observe(exchange, given, transcript)
 
 
 def _read(dialect: Dialect | None, bodies: Bodies, transcript: Transcript) -> Response | None:

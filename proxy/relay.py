@@ -242,6 +242,7 @@ class Relay:
             with client.watched(self._limits.seconds):
                 given = await self._placing.give(call, transcript)
                 body = client.chunks(transcript.request.add) if streams else given.body
+                transcript.sending()
                 answer = await self._send(call, arrival, body)
                 try:
                     await _relay(answer, _marks(call, given), client, transcript)

@@ -28,6 +28,7 @@ from proxy.addresses import is_loopback
 from proxy.experiment_settings import ExperimentSettings, PromotionSettings
 from proxy.model_list import OPENAI_BASE_URL, Credentials, LitellmParams, ModelEntry, Parameters
 from proxy.outage_settings import OutageSettings
+from proxy.telemetry_settings import TelemetrySettings
 from tfgrpo.configuration import (
     DEFAULT_FILE,
     Layered,
@@ -276,6 +277,7 @@ class Settings(Layered):
     training: Training = Field(default_factory=Training)
     experiment: ExperimentSettings = ExperimentSettings()
     promotion: PromotionSettings = PromotionSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
 
     @model_validator(mode="before")
     @classmethod

@@ -93,6 +93,7 @@ class Transcript:
         self.response_encoding = ""
         self.response_type = ""
         self.started_at = clock()
+        self.sending_at: float | None = None
         self.first_byte_at: float | None = None
         self.ended_at = self.started_at
         self.status: int | None = None
@@ -105,6 +106,10 @@ class Transcript:
         self.status = status
         self.response_type = fields.get(b"content-type", b"").decode("latin-1")
         self.response_encoding = fields.get(b"content-encoding", b"").decode("latin-1")
+
+    def sending(self) -> None:
+        """Note that the request goes to its upstream now."""
+        self.sending_at = self._clock()
 
     def received(self, piece: bytes) -> None:
         """Note a piece of the upstream's answer."""
