@@ -174,9 +174,7 @@ class Parts:
         targets = Targets(store, self._recorder, ids, keys, [app.name for app in settings.apps])
         self._feedback = FeedbackEndpoint(keys, targets, self._labels)
         self._admin = _admin(settings, store, self._deployments, experiments, keys=keys)
-        self._dashboard: ASGIApp = dashboard.create(
-            store, self._deployments, keys, secret, limits=settings.training.deployable
-        )
+        self._dashboard = _dashboard(settings, store, self._deployments, keys, secret=secret)
         self._keys = keys
         self._metrics = self._observed(settings, StoreMetrics(store, experiments))
         self._health = Health(
@@ -284,13 +282,6 @@ def _recorder(settings: Settings, store: Store, spill: Spill, *, peers: bool) ->
 
 
 def _limits(settings: Settings) -> Limits:
-    return Limits(
-        body=settings.server.max_body_bytes,
-        kept=settings.recorder.body_bytes,
-        in_flight=settings.server.max_in_flight,
-        seconds=settings.timeouts.total,
-        bypass=settings.server.bypass,
-def _limits(settings: Settings) -> Limits:
     server = settings.server
     return Limits(
         body=server.max_body_bytes,
@@ -313,6 +304,10 @@ def _admin(
 ) -> ASGIApp:
     live = ExperimentApi(experiments, settings.promotion.mode)
     return admin.create(store, deployments, keys, live, settings.training.deployable)
+
+
+def _dashboard(settings: Settings, store: Store, deployments: Deployments, keys: Keys, *, secret: bytes) -> ASGIApp:
+    return dashboard.create(store, deployments, keys, secret, limits=settings.training.deployable)
 
 
 def _experiments(settings: Settings, store: Store) -> Experiments:
