@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from socket import socket
 from types import FrameType
@@ -128,7 +129,7 @@ def _serve(settings: Settings, router: Router) -> int:
     sys.stdout.flush()
     config = configured("proxy.app:create", settings.server, factory=True)
     if settings.server.workers > 1:
-        return _serve_by_many(config, listening)
+        return _serve_by_many(config, listening, metrics=settings.telemetry.metrics)
     # uvicorn raises the signal again when all is finished: then being told to stop and having stopped is success.
     signal.signal(signal.SIGTERM, _stopped)
     server = uvicorn.Server(config)
@@ -136,9 +137,10 @@ def _serve(settings: Settings, router: Router) -> int:
     return 0 if server.started else FAILED
 
 
-def _serve_by_many(config: uvicorn.Config, listening: socket) -> int:
-    with tempfile.TemporaryDirectory(prefix="tfgrpo-metrics-") as shared:
-        os.environ[FOLDER_VARIABLE] = shared
+def _serve_by_many(config: uvicorn.Config, listening: socket, *, metrics: bool) -> int:
+    with tempfile.TemporaryDirectory(prefix="tfgrpo-metrics-") if metrics else nullcontext() as shared:
+        if shared is not None:
+            os.environ[FOLDER_VARIABLE] = shared
         workers = Workers(config, sockets=[listening])
         workers.run()
     return FAILED if any(one.exitcode == STARTUP_FAILURE for one in workers.processes) else 0
