@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup serve test check lint types tour bench bench-groups compare soak live container lock clean
+.PHONY: setup serve test check lint types tour bench bench-groups compare bench-stores faults soak live container lock clean
 
 setup: $(READY)
 
@@ -56,6 +56,15 @@ bench-groups: setup
 # SEEDS= seeds of each setting; 100 take an hour or so on two cores.
 compare: setup
 	@$(BIN)/python -m benchmarks.learning --seeds $(or $(SEEDS),100) $(ARGS)
+
+bench-stores: setup
+	@echo "bench-stores: exchanges and labels a second of SQLite and PostgreSQL; a minute and a half"
+	@$(BIN)/python -m benchmarks.stores $(ARGS)
+
+# ROUNDS= says how often: kills and outages hit another moment each time.
+faults: setup
+	@echo "faults: kills, outages, full disks and swaps over workers, $(or $(ROUNDS),10) rounds of half a minute"
+	@for round in $$(seq $(or $(ROUNDS),10)); do $(BIN)/python -m pytest -q -p no:cacheprovider tests/proxy/test_spill.py tests/proxy/test_outages.py tests/proxy/test_workers.py tests/proxy/test_recording.py tests/proxy/test_label_writer.py || exit 1; done
 
 soak: setup
 	@echo "soak: 100,000 requests, 2,000 aborted streams, and a store that takes nothing; a few minutes"

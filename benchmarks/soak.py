@@ -221,7 +221,7 @@ async def soak(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="tfgrpo-soak-") as folder:
         async with upstream.listening():
             place = Place(Path(folder), cores, upstream.port)
-            with ours(place, "soak", recorder={"queue_bytes": QUEUE_BYTES}) as target:
+            with ours(place, "soak", recorder={"queue_bytes": QUEUE_BYTES}, outage={"spill_bytes": 0}) as target:
                 await ready(target, Requests(1024, key=KEY))
                 run = Soak(target, upstream, place.folder / "soak.db")
                 checks = await run.flat(options.requests, options.aborted)

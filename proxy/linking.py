@@ -230,8 +230,9 @@ class Linker:
         lost = found.continues and not self._recall.is_example(found)
         if found.name is not None:
             # The name may stand in another set already: it is kept, but what it was given there does not count here.
-            ours = not self._cache.find(found.named or "")
-            return _Beginning(found.name, lost=not ours or (found.continues and not certain), ours=ours)
+            # Nor is it begun where the store did not say whether another worker has, with another version perhaps.
+            ours = certain and not self._cache.find(found.named or "")
+            return _Beginning(found.name, lost=not ours, ours=ours)
         if found.session is None or not certain:
             # The time in front keeps neighbours together in the store's indexes, which then change fewer pages.
             made = int(self._clock() * 1000).to_bytes(6) + self._random.take(9)

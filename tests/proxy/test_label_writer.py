@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -71,11 +72,14 @@ async def test_stopping_stores_what_waits(kept: Store) -> None:
     assert len(stored(kept)) == 20
 
 
-def test_a_kill_loses_no_label_that_was_acknowledged(kept: Store, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.proxy.labelling_until_killed", f"sqlite:///{tmp_path / 'store.db'}"]
+def test_a_kill_loses_no_label_that_was_acknowledged(url: str) -> None:
+    command = [sys.executable, "-m", "tests.proxy.labelling_until_killed", url]
+    with closing(Store.open(url)) as kept:
+        kept.traffic.add(Batch(exchanges=((exchange("ex-1"), Bodies()),)))
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=REPOSITORY) as process:  # noqa: S603 - our own program
         assert process.stdout is not None
         acknowledged = [process.stdout.readline() for _ in range(200)]
         process.kill()
         acknowledged += [line for line in process.stdout if line.endswith(b"\n")]
-    assert {line.decode().strip() for line in acknowledged} <= stored(kept)
+    with closing(Store.open(url)) as kept:
+        assert {line.decode().strip() for line in acknowledged} <= stored(kept)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import IO
 
@@ -148,8 +149,7 @@ def test_after_everything_is_written_the_queue_weighs_nothing(kept: Store) -> No
     assert recorder.stats.written == 200
 
 
-def test_a_kill_loses_no_record_older_than_a_second(tmp_path: Path, kept: Store) -> None:
-    url = f"sqlite:///{tmp_path / 'store.db'}"
+def test_a_kill_loses_no_record_older_than_a_second(url: str) -> None:
     command = [sys.executable, "-m", "tests.proxy.recording_until_killed", url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=REPOSITORY) as process:  # noqa: S603 - our own program
         assert process.stdout is not None
@@ -159,7 +159,8 @@ def test_a_kill_loses_no_record_older_than_a_second(tmp_path: Path, kept: Store)
         queued += [line.split() for line in process.stdout.read().splitlines() if len(line.split()) == 2]
     settled = {f"ex-{int(number)}" for number, at in queued if float(at) < killed_at - 1}
     assert len(settled) > 500
-    assert settled <= {found.id for found in kept.traffic.page(limit=100_000)}
+    with closing(Store.open(url)) as kept:
+        assert settled <= {found.id for found in kept.traffic.page(limit=100_000)}
 
 
 def _read_for(output: IO[bytes], *, seconds: float) -> list[list[bytes]]:

@@ -78,6 +78,7 @@ def parser() -> Parser:
     _sets(_command(commands, "sets", "list, show, compare, import, export, deploy and roll back sets"))
     _traffic(_command(commands, "traffic", "write rewarded trajectories as training data"))
     _runs(_command(commands, "runs", "list training runs, show one, or write its report"))
+    _backup(_command(commands, "backup", "copy SQLite's store while the proxy serves"))
     _purge(_command(commands, "purge", "erase the recorded traffic of an app, an end user or a time"))
     simulate = commands.add_parser(
         "simulate", help="serve a simulated provider, to try everything with no key", **_epilog("simulate")
@@ -239,6 +240,10 @@ def _purge(made: argparse.ArgumentParser) -> None:
     made.add_argument("--end-user", metavar="ID", help="trajectories with a request that names this user")
     made.add_argument("--before", metavar="DATE", help="what began before it: 2026-01-31, in UTC")
     made.add_argument("--dry-run", action="store_true", help="count, and erase nothing")
+
+
+def _backup(made: argparse.ArgumentParser) -> None:
+    made.add_argument("file", type=Path, metavar="FILE", help="the copy; it must not be there yet")
 
 
 def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:

@@ -7,6 +7,7 @@ nothing of HTTP or models; bodies are kept as raw bytes and read by whoever need
 from __future__ import annotations
 
 import secrets
+from pathlib import Path
 
 from sqlalchemy import Connection, insert, select
 
@@ -78,6 +79,15 @@ class Store:
             return str(found)
 
         return bytes.fromhex(self._database.write(work, durable=True))
+
+    def backup(self, file: Path) -> None:
+        """Write a whole copy of the store to a new file, while others write to it.
+
+        Raises:
+            UsageError: The file is there already, or the database is backed up by a program of its own.
+            StoreError: The copy could not be made; none is left.
+        """
+        self._database.backup(file)
 
     def close(self) -> None:
         """Close every connection."""

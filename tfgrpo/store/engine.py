@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
@@ -123,6 +124,10 @@ class Database:
             except SQLAlchemyError as error:
                 raise StoreError(f"the store could not be written: {_reason(error)}") from error
         raise AssertionError  # the last attempt returns or raises
+
+    def backup(self, file: Path) -> None:
+        """Write a whole copy to a new file, as the database at hand does it."""
+        self._kind.backup(self._url, file)
 
     def close(self) -> None:
         """Close every connection."""

@@ -7,6 +7,7 @@ one before it wrote.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 import psycopg
@@ -16,7 +17,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from tfgrpo.errors import StoreAway, StoreError
+from tfgrpo.errors import StoreAway, StoreError, UsageError
 
 CONNECT_SECONDS: Final = 5
 """How long one attempt to connect may take."""
@@ -81,6 +82,13 @@ def begun_writing(connection: Connection, *, durable: bool) -> None:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
     else:
         connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+
+
+def backup(url: URL, file: Path) -> None:
+    """Refuse, and name the program that does it."""
+    raise UsageError(
+        f"PostgreSQL's own program makes the copy: pg_dump --format=custom --file={file} {url.database}", field="file"
+    )
 
 
 def passing(error: DBAPIError) -> bool:

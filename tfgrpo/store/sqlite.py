@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -10,7 +11,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from tfgrpo.errors import StoreError
+from tfgrpo.errors import StoreError, UsageError
 
 BUSY_SECONDS = 5.0
 """How long one statement waits for another process's write lock."""
@@ -67,6 +68,30 @@ def before_writing(connection: Connection, *, durable: bool) -> None:
 
 def begun_writing(connection: Connection, *, durable: bool) -> None:
     """Do nothing: `BEGIN IMMEDIATE` took the lock."""
+
+
+def backup(url: URL, file: Path) -> None:
+    """Copy all pages to a new file by SQLite's own means, which begin again where others write in between.
+
+    Raises:
+        UsageError: The file is there already.
+        StoreError: The copy could not be made; none is left.
+    """
+    try:
+        file.touch(mode=0o600, exist_ok=False)
+    except FileExistsError as error:
+        raise UsageError(f"{file} is there already; name another file", field="file") from error
+    except OSError as error:
+        raise StoreError(f"{file} cannot be written: {error.strerror}") from error
+    try:
+        with (
+            closing(sqlite3.connect(url.database or "", timeout=BUSY_SECONDS)) as source,
+            closing(sqlite3.connect(file)) as copy,
+        ):
+            source.backup(copy)
+    except sqlite3.Error as error:
+        file.unlink()
+        raise StoreError(f"the copy could not be made: {error}") from error
 
 
 def passing(error: DBAPIError) -> bool:

@@ -1,0 +1,161 @@
+"""Several worker processes, of one program or of two, are one proxy to their clients."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import pytest
+
+from tests.conftest import StartUpstream
+from tests.upstreams import PATIENCE, chat
+
+REPOSITORY = Path(__file__).parents[2]
+SECOND = 1.0
+TRAJECTORIES = 12
+
+Programs = Callable[[str, int, int], list[int]]
+
+
+class Seen(NamedTuple):
+    """A request: when it was sent, the trajectory it names (None: a new one), and what it was given."""
+
+    at: float
+    named: str | None
+    version: str
+    arm: str
+
+
+@pytest.fixture
+def programs(tmp_path: Path, start_upstream: StartUpstream) -> Iterator[Programs]:
+    """Start programs on one store and return their ports: `programs(url, 2, 4)` for two of four workers each."""
+    with ExitStack() as stack:
+        config = tmp_path / "c.json"
+        upstreams = [{"name": "up", "base_url": start_upstream(chat).base_url}]
+        routes = [{"set": "s", "models": ["*"]}]
+        config.write_text(json.dumps({"server": {"port": 0}, "upstreams": upstreams, "routes": routes}))
+
+        def start(url: str, number: int, workers: int) -> list[int]:
+            return [stack.enter_context(running(config, url, workers)) for _ in range(number)]
+
+        yield start
+
+
+@contextmanager
+def running(config: Path, url: str, workers: int) -> Iterator[int]:
+    """Run the program and yield its port once every worker has answered."""
+    process = subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-m", "proxy", "--config", str(config), "--workers", str(workers)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TFGRPO_STORE__URL": url},
+        cwd=REPOSITORY,
+    )
+    try:
+        assert process.stdout is not None
+        found = re.search(r":(\d+)/v1", process.stdout.readline())
+        assert found is not None
+        port = int(found.group(1))
+        until, pids = time.monotonic() + 3 * PATIENCE, set[int]()
+        while len(pids) < workers and time.monotonic() < until:
+            pids.add(call(port, "GET", "/status")[1]["worker"])
+        assert len(pids) == workers
+        yield port
+    finally:
+        process.terminate()
+        process.communicate(timeout=3 * PATIENCE)
+
+
+def call(port: int, method: str, path: str, body: Any = None, **headers: str) -> tuple[dict[str, str], Any]:
+    """Send a request on a connection of its own, which any worker may take."""
+    line = http.client.HTTPConnection("127.0.0.1", port, timeout=3 * PATIENCE)
+    try:
+        line.request(method, path, None if body is None else json.dumps(body), headers)
+        answer = line.getresponse()
+        assert answer.status in (200, 201), answer.read()
+        return {name.lower(): value for name, value in answer.getheaders()}, json.loads(answer.read())
+    finally:
+        line.close()
+
+
+class Traffic:
+    """Clients that ask until they are told to stop: new trajectories, and turns of named ones in between."""
+
+    def __init__(self, ports: list[int]) -> None:
+        self._ports = ports
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._ask, args=(number,)) for number in range(3)]
+        self.seen: list[Seen] = []
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def past(self, moment: float, number: int = 60) -> None:
+        """Wait until so many requests that were sent after a moment are answered."""
+        until = time.monotonic() + 3 * PATIENCE
+        while sum(one.at > moment for one in list(self.seen)) < number:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+
+    def _ask(self, client: int) -> None:
+        turn = client
+        while not self._stop.is_set():
+            turn += 1
+            named = f"mine-{client}-{turn % TRAJECTORIES}" if turn % 2 else None
+            at = time.monotonic()
+            body = {"model": "m", "messages": [{"role": "user", "content": f"{client} {turn}"}]}
+            more = {"x-tfgrpo-trajectory": named} if named is not None else {}
+            port = self._ports[turn // 2 % len(self._ports)]
+            headers, _ = call(port, "POST", "/v1/chat/completions", body, authorization="Bearer k", **more)
+            self.seen.append(Seen(at, named, headers["x-tfgrpo-set"], headers["x-tfgrpo-arm"]))
+
+
+def deploy(port: int, lesson: str) -> None:
+    version = call(port, "POST", "/admin/api/sets/s/versions", {"experiences": [{"text": lesson}]})[1]["version"]
+    call(port, "PUT", "/admin/api/sets/s/deployment", {"live": version, "reason": "test"})
+
+
+@pytest.mark.parametrize(("number", "workers"), [(1, 4), (2, 2)])
+def test_all_workers_swap_within_a_second_and_change_no_trajectory_but_by_rollback(
+    programs: Programs, url: str, number: int, workers: int
+) -> None:
+    if number > 1 and url.startswith("sqlite"):
+        pytest.skip("replicas share PostgreSQL")
+    ports = programs(url, number, workers)
+    deploy(ports[0], "Check units.")
+    with Traffic(ports) as traffic:
+        traffic.past(0.0)
+        deploy(ports[0], "Check signs.")
+        swapped = time.monotonic()
+        traffic.past(swapped + 2 * SECOND)
+        # What was sent just before it may be placed just after it.
+        asked = time.monotonic() - SECOND / 2
+        call(ports[-1], "POST", "/admin/api/sets/s/rollback", {"reason": "test"})
+        undone = time.monotonic()
+        traffic.past(undone + SECOND)
+    new = [one for one in traffic.seen if one.named is None and swapped + SECOND < one.at < asked]
+    assert {one.version for one in new} == {"s@2"}
+    # Where the store did not answer in time the arm is `unknown`, and the request counts in nothing.
+    before = [one for one in traffic.seen if one.named is not None and one.at < asked and one.arm != "unknown"]
+    first = {one.named: one.version for one in sorted(before, reverse=True)}
+    assert "s@1" in first.values()
+    assert [one for one in before if one.version != first[one.named]] == []
+    late = [one for one in traffic.seen if one.at > undone + SECOND]
+    assert {one.version for one in late} == {"s@1"}
