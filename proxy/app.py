@@ -255,8 +255,10 @@ class Parts:
             await Client(receive, send).refuse(STOPPED)
 
     async def _measure(self, metrics: Metrics, scope: Scope, client: Client) -> None:
-        if not self._keys.is_admin(scope):
-            await client.refuse(admin.NO_ADMIN)
+        try:
+            self._keys.admit(scope)
+        except ProxyError as error:
+            await client.refuse(error)
             return
         body = await metrics.exposition()
         await client.start(200, [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")])
