@@ -134,6 +134,8 @@ def _feedback() -> dict[str, Any]:
     stored = {"type": "object", "required": ["feedback_id", "status"]}
     return {
         "operationId": "feedback",
+        # Where no apps are configured, whoever made an exchange may label it, with a key or without.
+        "security": [{"key": []}, {}],
         "summary": "Label an exchange or a trajectory: one label, or a list of them, all or none.",
         "requestBody": _body({"anyOf": [one, {"type": "array", "items": one}]}, required=True),
         "responses": _responses(200, {"anyOf": [stored, {"type": "array", "items": stored}]}),

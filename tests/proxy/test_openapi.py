@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 from starlette.routing import Route
 
@@ -81,7 +82,8 @@ def operations(document: dict[str, Any]) -> Iterator[Any]:
         yield found.ok()  # type: ignore[union-attr]
 
 
-def test_no_request_makes_it_fail_or_say_what_it_does_not_promise(proxy: RunningProxy) -> None:
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: f"{mode.value} data")
+def test_no_request_makes_it_fail_or_say_what_it_does_not_promise(proxy: RunningProxy, mode: GenerationMode) -> None:
     load_all_checks()
     checks = [CHECKS.get_one(name) for name in WANTED]
 
@@ -95,8 +97,10 @@ def test_no_request_makes_it_fail_or_say_what_it_does_not_promise(proxy: Running
             phases=[Phase.explicit, Phase.generate],
             suppress_health_check=list(HealthCheck),
         )
-        @given(case=operation.as_strategy())
+        @given(case=operation.as_strategy(generation_mode=mode))
         def asks(case: Any) -> None:
             case.call_and_validate(base_url=f"http://127.0.0.1:{proxy.port}", headers=KEY, checks=checks)
 
         asks()
+    # With a wrong key among the requests all that follow would be refused, and nothing would have been asked.
+    assert proxy.request("GET", "/admin/api/sets", None, KEY).status == 200
