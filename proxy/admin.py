@@ -5,7 +5,8 @@ What the calls do stands in `admin_sets`, `admin_experiment` and `admin_traffic`
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -21,10 +22,13 @@ from proxy.admin_traffic import TrafficApi
 from proxy.auth import Keys
 from proxy.deployments import Deployments
 from proxy.errors import ProxyError, envelope, from_tfgrpo
-from proxy.openapi import Calls, document
+from proxy.openapi import QUERIES, Calls, document
 from tfgrpo.errors import TfgrpoError
 from tfgrpo.library import Limits
 from tfgrpo.store import Store
+
+DOCUMENT: Final = "/admin/openapi.json"
+"""Where all of this is described."""
 
 
 def create(
@@ -78,9 +82,18 @@ def _route(path: str, **handlers: Callable[[Request], Awaitable[Response]]) -> C
     """Return one route for all methods of a path, so that a 405 names every one of them."""
 
     async def endpoint(request: Request) -> Response:
-        return await handlers["GET" if request.method == "HEAD" else request.method](request)
+        handler = handlers["GET" if request.method == "HEAD" else request.method]
+        _refuse_unknown(request, QUERIES.get(handler.__name__, {}))
+        return await handler(request)
 
     return Calls(path, endpoint, handlers)
+
+
+def _refuse_unknown(request: Request, known: Collection[str]) -> None:
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        names = ", ".join(repr(name) for name in unknown)
+        raise ProxyError(400, f"unknown query parameter {names}", code="unknown_field", param=unknown[0])
 
 
 def _described(calls: Sequence[Calls]) -> Route:
@@ -89,7 +102,7 @@ def _described(calls: Sequence[Calls]) -> Route:
     async def endpoint(_: Request) -> Response:
         return JSONResponse(written)
 
-    return Route("/admin/openapi.json", endpoint)
+    return Route(DOCUMENT, endpoint)
 
 
 def _response(error: ProxyError) -> Response:

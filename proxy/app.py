@@ -265,10 +265,10 @@ class Parts:
         await client.send(body, more=False)
 
     async def _own(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
-        if path == "/admin" or (path.startswith("/admin/") and not path.startswith("/admin/api")):
-            await self._dashboard(scope, receive, send)
-        elif path.startswith("/admin/"):
+        if path.startswith("/admin/api") or path == admin.DOCUMENT:
             await self._admin(scope, receive, send)
+        elif path == "/admin" or path.startswith("/admin/"):
+            await self._dashboard(scope, receive, send)
         elif path in PATHS and scope["method"] in ("GET", "HEAD"):
             await self._health(path, send)
         elif path == "/metrics" and self._metrics is not None:

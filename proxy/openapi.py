@@ -45,7 +45,7 @@ QUERIES: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
     "trajectory": {"app": _TEXT},
     "experiment": {"revision": {"type": "integer", "minimum": 0, "maximum": 999_999_999}},
 }
-"""The query parameters of a call, by the name of its handler."""
+"""The query parameters of a call, by the name of its handler; any other is refused."""
 
 _CONVERTED: Final = re.compile(r"\{(\w+)(?::(\w+))?\}")
 _COMPONENT: Final = "#/components/schemas/{model}"
