@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 from starlette.routing import Route
@@ -99,6 +99,8 @@ def test_no_request_makes_it_fail_or_say_what_it_does_not_promise(proxy: Running
         )
         @given(case=operation.as_strategy(generation_mode=mode))
         def asks(case: Any) -> None:
+            # An empty list or object is no parameter once it is written into a URL, and nothing is wrong without it.
+            assume(all(value not in ([], {}) for value in (case.query or {}).values()))
             case.call_and_validate(base_url=f"http://127.0.0.1:{proxy.port}", headers=KEY, checks=checks)
 
         asks()
