@@ -5,6 +5,7 @@ What the calls do stands in `admin_sets`, `admin_experiment` and `admin_traffic`
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 
@@ -83,17 +84,20 @@ def _route(path: str, **handlers: Callable[[Request], Awaitable[Response]]) -> C
 
     async def endpoint(request: Request) -> Response:
         handler = handlers["GET" if request.method == "HEAD" else request.method]
-        _refuse_unknown(request, QUERIES.get(handler.__name__, {}))
+        _check_query(request, QUERIES.get(handler.__name__, {}))
         return await handler(request)
 
     return Calls(path, endpoint, handlers)
 
 
-def _refuse_unknown(request: Request, known: Collection[str]) -> None:
+def _check_query(request: Request, known: Collection[str]) -> None:
     unknown = [name for name in request.query_params if name not in known]
     if unknown:
         names = ", ".join(repr(name) for name in unknown)
         raise ProxyError(400, f"unknown query parameter {names}", code="unknown_field", param=unknown[0])
+    for name, count in Counter(name for name, _ in request.query_params.multi_items()).items():
+        if count > 1:
+            raise ProxyError(400, f"{name} stands in the query {count} times", code="invalid_value", param=name)
 
 
 def _described(calls: Sequence[Calls]) -> Route:
