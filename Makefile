@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup serve test check lint types tour bench bench-groups compare bench-stores faults soak live container lock clean
+.PHONY: setup serve test check lint types tour bench bench-groups compare bench-stores faults soak fuzz live container lock clean
 
 setup: $(READY)
 
@@ -69,6 +69,10 @@ faults: setup
 soak: setup
 	@echo "soak: 100,000 requests, 2,000 aborted streams, and a store that takes nothing; a few minutes"
 	@$(BIN)/python -m benchmarks.soak $(ARGS)
+
+fuzz: setup
+	@echo "fuzz: $(or $(EXAMPLES),500) requests of each kind to each call of the admin API and feedback; minutes"
+	@FUZZ_EXAMPLES=$(or $(EXAMPLES),500) $(BIN)/python -m pytest tests/proxy/test_openapi.py
 
 container: setup
 	@echo "container: the install and start steps of the Dockerfile, without an engine; a few minutes"

@@ -5,13 +5,14 @@ What the calls do stands in `admin_sets`, `admin_experiment` and `admin_traffic`
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.status import HTTP_405_METHOD_NOT_ALLOWED
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -22,17 +23,13 @@ from proxy.admin_traffic import TrafficApi
 from proxy.auth import Keys
 from proxy.deployments import Deployments
 from proxy.errors import ProxyError, envelope, from_tfgrpo
+from proxy.openapi import QUERIES, Calls, document
 from tfgrpo.errors import TfgrpoError
 from tfgrpo.library import Limits
 from tfgrpo.store import Store
 
-NO_ADMIN: Final = ProxyError(
-    401,
-    "this needs the admin key: `Authorization: Bearer KEY`; where none is configured it answers to this machine alone, "
-    "asked as localhost",
-    code="invalid_admin_key",
-    headers=((b"www-authenticate", b"Bearer"),),
-)
+DOCUMENT: Final = "/admin/openapi.json"
+"""Where all of this is described."""
 
 
 def create(
@@ -41,20 +38,21 @@ def create(
     """Return the ASGI app of every path under `/admin/api`. It lets nobody in but an administrator."""
     sets, traffic = SetsApi(store, deployments, limits), TrafficApi(store)
     one_set = "/admin/api/sets/{set}"
+    calls = [
+        _route("/admin/api/sets", GET=sets.sets),
+        _route(one_set, GET=sets.one_set),
+        _route(f"{one_set}/versions", GET=sets.versions, POST=sets.add_version),
+        _route(f"{one_set}/versions/{{version:int}}", GET=sets.version),
+        _route(f"{one_set}/deployment", GET=sets.deployment, PUT=sets.deploy),
+        _route(f"{one_set}/rollback", POST=sets.rollback),
+        _route(f"{one_set}/history", GET=sets.history),
+        _route(f"{one_set}/experiment", GET=live.experiment),
+        _route("/admin/api/exchanges", GET=traffic.exchanges),
+        _route("/admin/api/exchanges/{exchange}", GET=traffic.exchange),
+        _route("/admin/api/trajectories/{trajectory:path}", GET=traffic.trajectory),
+    ]
     app = Starlette(
-        routes=[
-            _route("/admin/api/sets", GET=sets.sets),
-            _route(one_set, GET=sets.one_set),
-            _route(f"{one_set}/versions", GET=sets.versions, POST=sets.add_version),
-            _route(f"{one_set}/versions/{{version:int}}", GET=sets.version),
-            _route(f"{one_set}/deployment", GET=sets.deployment, PUT=sets.deploy),
-            _route(f"{one_set}/rollback", POST=sets.rollback),
-            _route(f"{one_set}/history", GET=sets.history),
-            _route(f"{one_set}/experiment", GET=live.experiment),
-            _route("/admin/api/exchanges", GET=traffic.exchanges),
-            _route("/admin/api/exchanges/{exchange}", GET=traffic.exchange),
-            _route("/admin/api/trajectories/{trajectory:path}", GET=traffic.trajectory),
-        ],
+        routes=[*calls, _described(calls)],
         exception_handlers={
             ProxyError: _refused,
             TfgrpoError: _failed,
@@ -73,19 +71,42 @@ class _Guard:
         self._keys = keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._keys.is_admin(scope):
+        try:
+            self._keys.admit(scope)
+        except ProxyError as error:
+            await _response(error)(scope, receive, send)
+        else:
             await self._app(scope, receive, send)
-            return
-        await _response(NO_ADMIN)(scope, receive, send)
 
 
-def _route(path: str, **handlers: Callable[[Request], Awaitable[Response]]) -> Route:
+def _route(path: str, **handlers: Callable[[Request], Awaitable[Response]]) -> Calls:
     """Return one route for all methods of a path, so that a 405 names every one of them."""
 
     async def endpoint(request: Request) -> Response:
-        return await handlers["GET" if request.method == "HEAD" else request.method](request)
+        handler = handlers["GET" if request.method == "HEAD" else request.method]
+        _check_query(request, QUERIES.get(handler.__name__, {}))
+        return await handler(request)
 
-    return Route(path, endpoint, methods=list(handlers))
+    return Calls(path, endpoint, handlers)
+
+
+def _check_query(request: Request, known: Collection[str]) -> None:
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        names = ", ".join(repr(name) for name in unknown)
+        raise ProxyError(400, f"unknown query parameter {names}", code="unknown_field", param=unknown[0])
+    for name, count in Counter(name for name, _ in request.query_params.multi_items()).items():
+        if count > 1:
+            raise ProxyError(400, f"{name} stands in the query {count} times", code="invalid_value", param=name)
+
+
+def _described(calls: Sequence[Calls]) -> Route:
+    written = document(calls)
+
+    async def endpoint(_: Request) -> Response:
+        return JSONResponse(written)
+
+    return Route(DOCUMENT, endpoint)
 
 
 def _response(error: ProxyError) -> Response:

@@ -60,7 +60,7 @@ class NewDeployment(Body):
     reason: str = ""
     if_revision: int | None = None
 
-    @field_validator("shares", mode="before")
+    @field_validator("shares", mode="before", json_schema_input_type=Shares | None)
     @classmethod
     def _unset(cls, value: Any) -> Any:
         return Shares() if value is None else value

@@ -255,18 +255,20 @@ class Parts:
             await Client(receive, send).refuse(STOPPED)
 
     async def _measure(self, metrics: Metrics, scope: Scope, client: Client) -> None:
-        if not self._keys.is_admin(scope):
-            await client.refuse(admin.NO_ADMIN)
+        try:
+            self._keys.admit(scope)
+        except ProxyError as error:
+            await client.refuse(error)
             return
         body = await metrics.exposition()
         await client.start(200, [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")])
         await client.send(body, more=False)
 
     async def _own(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
-        if path == "/admin" or (path.startswith("/admin/") and not path.startswith("/admin/api")):
-            await self._dashboard(scope, receive, send)
-        elif path.startswith("/admin/"):
+        if path.startswith("/admin/api") or path == admin.DOCUMENT:
             await self._admin(scope, receive, send)
+        elif path == "/admin" or path.startswith("/admin/"):
+            await self._dashboard(scope, receive, send)
         elif path in PATHS and scope["method"] in ("GET", "HEAD"):
             await self._health(path, send)
         elif path == "/metrics" and self._metrics is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ import msgspec
 from pydantic import SecretStr
 
 from proxy.addresses import is_loopback
+from proxy.attempts import Attempts
 from proxy.errors import ProxyError
 from proxy.settings import DEFAULT_APP, HASHED_KEY, Settings
 
@@ -52,6 +54,7 @@ class Keys:
         self._feedback_keys = {
             app.name: self._hash_text(app.feedback_key) for app in settings.apps if app.feedback_key is not None
         }
+        self._attempts = Attempts()
         self._admin_keys = tuple(self._hash_text(key) for key in settings.server.admin_keys)
 
     def identify(self, fields: Mapping[bytes, bytes]) -> Identity:
@@ -70,6 +73,34 @@ class Keys:
             401,
             f"{said}; send a key of one of the configured apps as `Authorization: Bearer KEY`",
             code="invalid_api_key",
+        )
+
+    def admit(self, scope: Scope) -> None:
+        """Let an administrator pass.
+
+        Raises:
+            ProxyError: 401, it is none; 429, too many wrong keys came from this address.
+        """
+        client = scope.get("client")
+        address = client[0] if client else ""
+        wait = self._attempts.wait(address) if self._admin_keys else 0.0
+        if wait > 0:
+            raise ProxyError(
+                429,
+                "too many wrong admin keys came from this address; wait before the next one",
+                code="too_many_attempts",
+                headers=((b"retry-after", str(math.ceil(wait)).encode()),),
+            )
+        if self.is_admin(scope):
+            return
+        if self._admin_keys and b"authorization" in dict(scope["headers"]):
+            self._attempts.failed(address)
+        raise ProxyError(
+            401,
+            "this needs the admin key: `Authorization: Bearer KEY`; where none is configured it answers to this "
+            "machine alone, asked as localhost",
+            code="invalid_admin_key",
+            headers=((b"www-authenticate", b"Bearer"),),
         )
 
     def is_admin(self, scope: Scope) -> bool:

@@ -45,7 +45,9 @@ exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 a budget ran out
   tfgrpo sets deploy math@2 --candidate 3 --share 0.1 --control 0.1
 """,
     "traffic": """\
+  tfgrpo traffic import spend_logs.jsonl --format litellm --set math
   tfgrpo traffic export --set math --min-reward 0.8 --output examples.jsonl
+  tfgrpo traffic export --set math --format tfgrpo --output math.jsonl
 """,
     "runs": """\
   tfgrpo runs
@@ -76,7 +78,7 @@ def parser() -> Parser:
     groups = _command(commands, "groups", "say how many groups contrast, why the others do not and what to do")
     groups.add_argument("--set", type=_set_name, metavar="S", help="traffic of this set only")
     _sets(_command(commands, "sets", "list, show, compare, import, export, deploy and roll back sets"))
-    _traffic(_command(commands, "traffic", "write rewarded trajectories as training data"))
+    _traffic(_command(commands, "traffic", "write traffic, as training data or as it is, and take it from elsewhere"))
     _runs(_command(commands, "runs", "list training runs, show one, or write its report"))
     _backup(_command(commands, "backup", "copy SQLite's store while the proxy serves"))
     _purge(_command(commands, "purge", "erase the recorded traffic of an app, an end user or a time"))
@@ -215,11 +217,23 @@ def _sets(made: argparse.ArgumentParser) -> None:
 
 def _traffic(made: argparse.ArgumentParser) -> None:
     actions = made.add_subparsers(dest="action", metavar="ACTION", required=True)
+    _import(actions)
     given = _action(actions, "export", "write each task's best rollouts as fine-tuning data, one line each")
     given.add_argument("--set", type=_set_name, metavar="S", help="traffic of this set only")
-    given.add_argument("--format", choices=("openai",), default="openai", help="how they are written (openai)")
+    given.add_argument(
+        "--format", choices=("openai", "tfgrpo"), default="openai", help="tfgrpo: all, as it is (openai)"
+    )
     given.add_argument("--min-reward", type=_share, default=0.5, metavar="X", help="least reward (0.5)")
     given.add_argument("--output", type=Path, metavar="FILE", help="where to (stdout)")
+
+
+def _import(actions: Any) -> None:
+    taken = _action(actions, "import", "take traffic that something else recorded, so that a set can be trained on it")
+    taken.add_argument("file", type=Path, metavar="FILE", help="JSONL, or one JSON list")
+    forms = ("openai", "litellm", "tfgrpo")
+    taken.add_argument("--format", choices=forms, required=True, help="stored completions, spend logs, our own export")
+    taken.add_argument("--set", type=_set_name, required=True, metavar="S", help="the set it is recorded under")
+    taken.add_argument("--app", default="default", metavar="A", help="the app it is recorded under (default)")
 
 
 def _runs(made: argparse.ArgumentParser) -> None:
