@@ -41,6 +41,9 @@ def optimizer(llm: Llm, training: Training, recipe: Recipe, seed: int) -> Optimi
         most_lessons=training.lessons,
         repair=recipe.repair,
         reserve=training.rollout_tokens,
+        ours=tuple(
+            model.api_key.get_secret_value() for model in (training.policy, training.optimizer) if model.api_key
+        ),
     )
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from tfgrpo.safety import grammar
 from tfgrpo.types import Experience, Library, Operation, Refusal
 
 CHARACTERS_PER_TOKEN = 4
@@ -39,13 +40,14 @@ class Limits:
     """What a library may grow to, and how far one edit may go.
 
     `entries` and `tokens` bound the library (its lines as the policy reads them, counted roughly), `words` a lesson
-    (the paper's 32), `edits` the operations of one step. None is no bound.
+    (the paper's 32), `edits` the operations of one step. None is no bound. `fault` says why a text cannot be a lesson.
     """
 
     entries: int | None = 50
     words: int = 32
     edits: int | None = None
     tokens: int | None = None
+    fault: Callable[[str], str | None] = grammar.fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +250,8 @@ def _text(library: Library, operation: Operation, limits: Limits, *, but: Sequen
     count = len(text.split(" "))
     if count > limits.words:
         raise _Refused(f"{count} words, {limits.words} are allowed")
+    if (fault := limits.fault((operation.text or "").strip())) is not None:
+        raise _Refused(fault)
     double = next((e.id for e in library.experiences if e.id not in but and e.text.casefold() == text.casefold()), None)
     if double is not None:
         raise _Refused(f"entry {double} says the same already")

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from tfgrpo import parsing, prompts
 from tfgrpo.llm import Completion, Llm
+from tfgrpo.safety import redaction
 from tfgrpo.types import Operation, OperationName
 
 T = TypeVar("T")
@@ -65,6 +66,8 @@ class Optimizer:
     """Whether an answer that cannot be used is sent back once, with what is wrong."""
     reserve: int = field(default=8_000, kw_only=True)
     """Tokens that one rollout may take in a prompt; a longer one is cut to its head and tail."""
+    ours: tuple[str, ...] = field(default=(), kw_only=True, repr=False)
+    """Values of our own configuration that the model never sees, whatever a trajectory holds."""
 
     async def write(self, stage: prompts.Stage, sections: Sequence[str]) -> str:
         """Return the plain text that a stage answers with."""
@@ -125,7 +128,7 @@ class Optimizer:
         user = prompts.message([prompts.section("objective", objective), *sections])
         return [
             {"role": "system", "content": prompts.system(stage, max_words=self.max_words, lessons=self.most_lessons)},
-            {"role": "user", "content": user},
+            {"role": "user", "content": redaction.redact(user, self.ours)},
         ]
 
     async def _complete(

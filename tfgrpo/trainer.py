@@ -24,6 +24,7 @@ from tfgrpo.library import Limits
 from tfgrpo.modes import Mode, differs, shown
 from tfgrpo.optimizer import Optimizer
 from tfgrpo.practice import Batch, Course, Practice
+from tfgrpo.safety.leaks import Guard
 from tfgrpo.steps import EpochEnd, Learned, Listener, Step
 from tfgrpo.trajectories import contrasts
 from tfgrpo.trial import without
@@ -113,7 +114,8 @@ class Trainer:
         critiques = await critic.proposals(lessons, library, [*harmful, *unfit])
         proposals = [operation for critique in critiques for operation in critique.operations]
         self.listener.begin("consolidate", 1)
-        consolidation = await consolidate(self.optimizer, library, proposals, self.limits, rejected=harmful)
+        limits = replace(self.limits, fault=Guard(telling, library, self.limits.fault))
+        consolidation = await consolidate(self.optimizer, library, proposals, limits, rejected=harmful)
         self.listener.advance("consolidate")
         after = consolidation.edit.library
         votes = await self._votes(critic, lessons, after) if voting else {}

@@ -102,6 +102,14 @@ async def test_a_set_must_have_a_name_of_the_grammar(console: Console) -> None:
     assert (await console.call("POST", "sets/Math!/versions", LESSONS)).status == 400
 
 
+async def test_a_version_with_an_entry_that_cannot_be_a_lesson_is_a_400_that_names_it(console: Console) -> None:
+    lessons = [{"text": "Check the units."}, {"text": "Ask https://a.example/x first."}]
+    answer = await console.call("POST", "sets/law/versions", {"experiences": lessons})
+    assert answer.status == 400
+    assert answer.json["error"]["param"] == "experiences[1].text"
+    assert "URL" in answer.json["error"]["message"]
+
+
 async def test_a_set_shows_its_versions_and_its_deployment(console: Console) -> None:
     await console.call("PUT", "sets/math/deployment", {"live": 1})
     found = (await console.call("GET", "sets/math")).json

@@ -63,7 +63,7 @@ def test_a_full_library_refuses_an_add_and_says_what_to_do() -> None:
 
 
 def test_a_doublet_is_refused_whatever_its_case_and_spacing() -> None:
-    edit = library.apply(TWO, [Operation("add", text="  CHECK the\nunits. ")])
+    edit = library.apply(TWO, [Operation("add", text="  CHECK   the units. ")])
     assert edit.refused[0].reason == "entry e1 says the same already"
 
 

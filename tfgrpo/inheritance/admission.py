@@ -111,7 +111,7 @@ def _reason(text: str, taken: dict[str, Experience], limits: Limits) -> str | No
         return f"{taken[text.casefold()].id} says the same"
     if limits.entries is not None and len(taken) >= limits.entries:
         return f"the library is full ({limits.entries} entries); raise training.max_entries"
-    return None
+    return limits.fault(text)
 
 
 def _number(id_: str) -> int:

@@ -1,14 +1,15 @@
-"""What may be deployed: the rules that need no look into the store."""
+"""What may be stored and deployed: the rules that need no look into the store."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from tfgrpo import library as libraries
 from tfgrpo.errors import UsageError
 from tfgrpo.library import Limits
-from tfgrpo.types import EMPTY_VERSION, Version
+from tfgrpo.safety import grammar
+from tfgrpo.types import EMPTY_VERSION, Library, Version
 
 ARMS = ("candidate", "control")
 """The arms that take a share; what is left over is live."""
@@ -39,3 +40,11 @@ def check_size(version: Version, limits: Limits | None, arm: str) -> None:
         "training.max_entries and training.max_library_tokens, or set training.selection: lexical",
         field=arm,
     )
+
+
+def check_entries(library: Library, *, but: Collection[str] = ()) -> None:
+    """Raise UsageError, `field` names the first, when an entry whose text is not in `but` cannot be a lesson."""
+    for place, entry in enumerate(library.experiences):
+        if entry.text not in but and (fault := grammar.fault(entry.text)) is not None:
+            field = f"experiences[{place}].text"
+            raise UsageError(f"{field}: entry {entry.id} cannot be a lesson: {fault}", field=field)

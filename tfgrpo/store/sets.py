@@ -76,7 +76,7 @@ class Sets:
 
         Raises:
             NotFound: `parent` does not exist.
-            UsageError: `parent` is a draft.
+            UsageError: `parent` is a draft; or an entry that the set did not have before cannot be a lesson.
         """
 
         def work(connection: Connection) -> Version:
@@ -84,6 +84,7 @@ class Sets:
                 _find_no_draft(connection, set_name, parent)
             versions = _versions(connection, set_name)
             kept = library(versions) if callable(library) else library
+            deployable.check_entries(kept, but={entry.text for one in versions for entry in one.library.experiences})
             made = Version(
                 set=set_name,
                 version=max((one.version for one in versions), default=EMPTY_VERSION) + 1,
@@ -182,8 +183,8 @@ class Sets:
 
         Raises:
             NotFound: The set, or a version, does not exist.
-            UsageError: The shares or the candidate do not fit, `field` names it; a version is a draft, or over the
-                limits.
+            UsageError: The shares or the candidate do not fit, `field` names it; or a version is a draft, or holds an
+                entry that cannot be a lesson; or a library is over `limits`.
             Conflict: The current revision is not `if_revision`.
         """
         shares = dict(shares or {})
@@ -193,7 +194,9 @@ class Sets:
             _check_set(connection, set_name)
             for arm, version in (("live", live), ("candidate", candidate)):
                 if version is not None:
-                    deployable.check_size(_find_no_draft(connection, set_name, version), limits, arm)
+                    found = _find_no_draft(connection, set_name, version)
+                    deployable.check_size(found, limits, arm)
+                    deployable.check_entries(found.library)
             revision = _next_revision(connection, set_name, if_revision)
             made = Deployment(
                 set=set_name,

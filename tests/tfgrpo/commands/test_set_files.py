@@ -20,7 +20,7 @@ def kept(shown: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_an_export_taken_back_is_the_same_version(home: Path) -> None:
-    library = Library((Experience("e2", "Say x.", ("g1",), 3), Experience("e5", "Ask ${HOME}.")), 8)
+    library = Library((Experience("e2", "Say x.", ("g1",), 3), Experience("e5", r"Write \frac{a}{b}.")), 8)
     store = Store.open(url(home))
     store.sets.add_version("s", Library(), status="by hand")
     store.sets.add_version("s", library, status="helps", parent=1, policy_model="m", run="r")

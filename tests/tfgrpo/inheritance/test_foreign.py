@@ -3,10 +3,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.tfgrpo.inheritance.test_own import VERSION
 from tfgrpo import inheritance
 from tfgrpo.errors import UsageError
+from tfgrpo.types import Experience, Library
+
+OLD = replace(VERSION, library=Library((Experience("e2", "Say x."), Experience("e3", "Ask ${HOME}."))))
+"""A version from before entries had a grammar."""
 
 AGENT = r"""
 # @package _global_
@@ -73,11 +78,11 @@ def test_an_alias_bomb_costs_nothing() -> None:
 
 @pytest.mark.parametrize(("form", "name"), [("reference", "f.json"), ("agent-yaml", "f.yaml")])
 def test_what_is_written_in_a_foreign_form_is_read_with_the_same_texts(form: str, name: str) -> None:
-    assert read(inheritance.write(VERSION, form), name) == [("G0", "Say x."), ("G1", "Ask ${HOME}.")]
+    assert read(inheritance.write(OLD, form), name) == [("G0", "Say x."), ("G1", "Ask ${HOME}.")]
 
 
 def test_a_loader_that_expands_finds_nothing_to_expand_in_what_is_written() -> None:
-    assert "Ask \\${HOME}" in inheritance.write(VERSION, "agent-yaml")
+    assert "Ask \\${HOME}" in inheritance.write(OLD, "agent-yaml")
 
 
 def test_a_file_that_is_not_there_or_no_text_is_one_clear_line(tmp_path: Path) -> None:

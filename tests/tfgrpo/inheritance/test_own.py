@@ -15,7 +15,7 @@ from tfgrpo.types import Experience, Library, Version
 VERSION = Version(
     set="s",
     version=3,
-    library=Library((Experience("e2", "Say x.", ("g1", "g2"), 4), Experience("greeting", "Ask ${HOME}.")), 9),
+    library=Library((Experience("e2", "Say x.", ("g1", "g2"), 4), Experience("greeting", r"Write \frac{a}{b}.")), 9),
     status="helps",
     created_at=12.5,
     parent=2,
