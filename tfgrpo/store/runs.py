@@ -85,9 +85,9 @@ class Runs:
             raise NotFound(f"there is no run {run_id!r}; `tfgrpo runs list` shows those there are")
         return _run(row)
 
-    def list(self, set_name: str | None = None) -> list[Run]:
-        """Return the runs, of one set or all, the newest first."""
-        query = select(schema.runs).order_by(schema.runs.c.started_at.desc())
+    def list(self, set_name: str | None = None, *, most: int | None = None) -> list[Run]:
+        """Return the runs, of one set or all, the newest first; at most so many."""
+        query = select(schema.runs).order_by(schema.runs.c.started_at.desc()).limit(most)
         if set_name is not None:
             query = query.where(schema.runs.c.set == set_name)
         return [_run(row) for row in self._database.read(lambda connection: connection.execute(query).all())]
