@@ -1,7 +1,7 @@
 """Deletes recorded traffic: what is too old, and what somebody asks to be erased. A few hundred rows a transaction.
 
 Live traffic writes between two transactions. Which rows are meant is decided elsewhere; versions, deployments, runs
-and evidence are never touched.
+and evidence are never touched. What an experiment froze of a trajectory stays as a number: its name goes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, delete, exists, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, exists, func, select, tuple_, update
 
 from tfgrpo.store import schema
 from tfgrpo.store.engine import Database
@@ -102,6 +102,8 @@ class Retention:
             gone = _delete(connection, schema.exchanges, schema.exchanges.c.id.in_(ids))
             bare = _emptied(exchanges, behind=(-1.0, ""))
             marks += _delete(connection, schema.labels, _of(schema.labels, connection, bare)) if labels else 0
+            frozen = update(schema.frozen).where(_of(schema.frozen, connection, bare))
+            connection.execute(frozen.values(trajectory=None))
             return Deleted(gone, bodies, marks, links, _delete(connection, schema.trajectories, bare))
 
         return self._database.write(work)
