@@ -10,14 +10,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from math import inf
 
 from msgspec.structs import replace
 
 from proxy.freezing import Freezer, Frontier
+from tfgrpo import experiment
 from tfgrpo.errors import NotFound
-from tfgrpo.experiment import Account, Levels, Seen
+from tfgrpo.experiment import Account, Levels, Seen, Span
 from tfgrpo.store import Frozen, Store
-from tfgrpo.types import Arm, Deployment
+from tfgrpo.types import Deployment
 from tfgrpo.weighing import REWARD_ONLY, Metrics
 
 
@@ -66,6 +68,7 @@ class Experiments:
         self._clock = clock
         self._books: dict[tuple[str, int], Books] = {}
         self._past: dict[tuple[str, int], Frontier] = {}
+        self._over: dict[tuple[str, int], float] = {}
         self._turn = threading.Lock()
 
     def look(self, set_name: str, revision: int | None = None) -> Books | None:
@@ -93,35 +96,40 @@ class Experiments:
         return replace(self._levels, candidate=_number(deployment, self._store.sets.history(deployment.set)))
 
     def freeze(self) -> None:
-        """Freeze what has come of age in every experiment that has two arms, the ended ones' last trajectories too."""
+        """Freeze what has come of age in all experiments that compare arms, in those that were replaced as well."""
         for name in self._store.sets.names():
             with self._turn:
-                history = self._store.sets.history(name)
-                if history and _arms(history[0]) > 1:
-                    self._caught_up(history[0], history)
-                self._freeze_past(history)
+                self._freeze_set(self._store.sets.history(name))
 
-    def _freeze_past(self, history: Sequence[Deployment]) -> None:
-        """Freeze what came of age since in the experiments that were replaced, until nothing more can."""
-        for one, successor in zip(history[1:], history, strict=False):
-            key = one.set, one.effective
-            if one.effective == history[0].effective or _arms(one) < 2:  # noqa: PLR2004 - nothing to compare
-                continue
-            known = self._past.get(key)
-            if known is None:
-                known = self._past[key] = self._frontier(one, history)
-                for kind, at in self._store.frozen.reached(*key).items():
-                    known.pass_by(kind, (at, "", ""))
-            elif successor.created_at < self._clock() - 2 * self.window:
-                continue
-            known.revisions = _revisions(one, history)
-            self._freezer.freeze(known)
+    def _freeze_set(self, history: Sequence[Deployment]) -> None:
+        for span in experiment.spans(history):
+            if span.until == inf:
+                self._caught_up(span.deployment, history)
+            else:
+                self._freeze_past(span, history)
+
+    def _freeze_past(self, span: Span, history: Sequence[Deployment]) -> None:
+        """Freeze what came of age since in an experiment that was replaced, until nothing more can."""
+        key = span.deployment.set, span.deployment.effective
+        if self._over.get(key) == span.until:
+            return
+        known = self._past.get(key)
+        if known is None or known.until != span.until:
+            known = self._frontier(span.deployment, history)
+            known.until = span.until
+            for kind, at in self._store.frozen.reached(*key).items():
+                known.pass_by(kind, (at, "", ""))
+            self._past[key] = known
+        over = self._clock() > span.until + 2 * self.window
+        self._freezer.freeze(known)
+        if over:
+            self._over[key] = span.until
 
     def _caught_up(self, deployment: Deployment, history: Sequence[Deployment]) -> Books:
         key = deployment.set, deployment.effective
         books = self._books.get(key)
         if books is None:
-            books = Books(deployment, Account(_shares(deployment)), self._frontier(deployment, history))
+            books = Books(deployment, Account(experiment.shares(deployment)), self._frontier(deployment, history))
             self._forget(deployment, history[0].effective)
             self._books[key] = books
         books.deployment, books.frontier.revisions = deployment, _revisions(deployment, history)
@@ -162,15 +170,6 @@ class Experiments:
 
 def _revisions(deployment: Deployment, history: Sequence[Deployment]) -> frozenset[int]:
     return frozenset(one.revision for one in history if one.effective == deployment.effective)
-
-
-def _arms(deployment: Deployment) -> int:
-    return sum(share > 0 for share in _shares(deployment).values())
-
-
-def _shares(deployment: Deployment) -> dict[Arm, float]:
-    candidate, control = deployment.shares.get("candidate", 0.0), deployment.shares.get("control", 0.0)
-    return {"candidate": candidate, "live": max(0.0, 1 - candidate - control), "control": control}
 
 
 def _number(deployment: Deployment, history: Sequence[Deployment]) -> int:

@@ -11,6 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from statistics import fmean
 from typing import TypeAlias
 
@@ -32,15 +33,16 @@ LANDING_SECONDS = 5.0
 
 @dataclass(slots=True)
 class Frontier:
-    """An experiment, and how far the traffic is taken for each kind. `trained`: groups that its versions learned from.
+    """An experiment, and how far the traffic is taken for each kind. `places` only ever go forward.
 
-    `places` only ever go forward.
+    `trained`: groups that its versions learned from. `until`: when its last trajectory may have begun.
     """
 
     set_name: str
     effective: int
     revisions: frozenset[int]
     trained: set[str] = field(default_factory=set)
+    until: float = inf
     places: dict[Kind, Place] = field(default_factory=dict)
 
     def pass_by(self, kind: Kind, place: Place) -> None:
@@ -115,7 +117,7 @@ class Freezer:
             yield found, _place(rows[-1])
 
     def _labelled(self, frontier: Frontier, now: float) -> Iterator[_Page]:
-        until = now - LANDING_SECONDS
+        until = min(now - LANDING_SECONDS, frontier.until + self.window)
         place = frontier.places.get("labelled") or self._first(frontier, until)
         while place is not None:
             found, place = self._store.experiments.labels_since(
@@ -138,7 +140,7 @@ class Freezer:
 
     def _begun(self, frontier: Frontier, kind: Kind, until: float) -> Iterator[list[Assignment]]:
         after, look = frontier.places.get(kind, START), self._store.experiments.begun
-        while rows := look(frontier.set_name, frontier.revisions, after=after, until=until):
+        while rows := look(frontier.set_name, frontier.revisions, after=after, until=min(until, frontier.until)):
             yield rows
             after = _place(rows[-1])
 

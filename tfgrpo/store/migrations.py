@@ -103,6 +103,11 @@ STEPS: tuple[tuple[str, ...], ...] = (
         # It also finds those of a trajectory that is erased. Where the name is gone, nothing is told apart any more.
         'CREATE UNIQUE INDEX frozen_once ON frozen (app, trajectory, "set", effective, kind)',
     ),
+    (
+        "ALTER TABLE exchanges ADD COLUMN record VARCHAR NOT NULL DEFAULT 'full'",
+        "ALTER TABLE exchanges ADD COLUMN record_share {real} NOT NULL DEFAULT 1",
+        "CREATE INDEX bodies_created ON bodies (created_at)",
+    ),
 )
 
 

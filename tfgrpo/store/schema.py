@@ -43,6 +43,8 @@ exchanges = Table(
     Column("truncated", Boolean, nullable=False),
     Column("note", Text, nullable=False),
     Column("finish_reason", String),
+    Column("record", String, nullable=False),
+    Column("record_share", Float, nullable=False),
 )
 
 bodies = Table(
