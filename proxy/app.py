@@ -59,6 +59,7 @@ from proxy.placing import Placing
 from proxy.promotion import Promotion
 from proxy.recording import Recorder
 from proxy.relay import Limits, Relay
+from proxy.retention import Retention
 from proxy.routing import Router
 from proxy.scheduler import Scheduler, parse
 from proxy.settings import Settings, load
@@ -151,6 +152,7 @@ class Parts:
         )
         experiments = _experiments(settings, store)
         self._promotion = _promotion(settings, store, self._deployments, experiments)
+        self._retention = Retention(store, experiments, settings.retention)
         self._scheduler = _scheduler(settings, store, config)
         self._router = Router(settings)
         self._litellm = LitellmUpstream(settings, self._router.models)
@@ -177,7 +179,10 @@ class Parts:
         self._dashboard = _dashboard(settings, store, self._deployments, keys, secret=secret)
         self._keys = keys
         self._metrics = self._observed(settings, StoreMetrics(store, experiments))
-        self._health = Health(
+        self._health = self._healthy()
+
+    def _healthy(self) -> Health:
+        return Health(
             self._router,
             relay=self._relay,
             recorder=self._recorder,
@@ -185,6 +190,7 @@ class Parts:
             books=self._books,
             spill=self._spill,
             deployments=self._deployments,
+            retention=self._retention,
         )
 
     def _observed(self, settings: Settings, kept: StoreMetrics) -> Metrics | None:
@@ -209,6 +215,7 @@ class Parts:
             await self._metrics.start()
         if self._promotion is not None:
             await self._promotion.start()
+        await self._retention.start()
         if self._scheduler is not None:
             await self._scheduler.start()
 
@@ -216,6 +223,7 @@ class Parts:
         """Stop in the reverse order of what depends on what: nothing is lost that was taken in."""
         if self._scheduler is not None:
             await self._scheduler.stop()
+        await self._retention.stop()
         if self._promotion is not None:
             await self._promotion.stop()
         await self._outstanding.stop()

@@ -14,6 +14,7 @@ from proxy.deployments import Deployments
 from proxy.linking import Linker
 from proxy.recording import Recorder
 from proxy.relay import Relay
+from proxy.retention import Retention
 from proxy.routing import Router
 from proxy.spill import Spill
 
@@ -33,7 +34,9 @@ class Health:
         books: Bookkeeper,
         spill: Spill,
         deployments: Deployments,
+        retention: Retention,
     ) -> None:
+        self._retention = retention
         self._spill = spill
         self._deployments = deployments
         self._relay = relay
@@ -66,5 +69,6 @@ class Health:
             "upstreams": self._upstreams,
             "recorder": asdict(self._recorder.stats),
             "spill": asdict(self._spill.stats),
+            "deleted": self._retention.stats,
             "linking": {**asdict(self._linker.stats), "unknown": self._linker.unknown},
         }

@@ -27,6 +27,8 @@ OPEN_TO_PROXY = {
     "store",
     "experiment",
     "configuration",
+    "durations",
+    "retention",
     "weighing",
 }
 """The rooms of `tfgrpo` that `proxy` may enter. `configuration` holds the sections that both programs read."""

@@ -120,6 +120,8 @@ def _groups(store: Store, arguments: Namespace, parent: int, *, blind: bool, wei
     counted, unnamed = census.of_set(store, arguments.set, weighed_by)
     if unnamed:
         note(census.unrecorded(arguments.set))
+    if counted.without_bodies:
+        note(census.without_bodies(counted))
     runs = [version.run for version in store.sets.lineage(arguments.set, parent) if version.run]
     skip = set() if arguments.reuse else store.runs.learned_from(runs)
     set_name = None if unnamed else arguments.set

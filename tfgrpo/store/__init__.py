@@ -19,6 +19,9 @@ from tfgrpo.store.evidence import Finding as Finding
 from tfgrpo.store.experiments import START as START
 from tfgrpo.store.experiments import Experiments as Experiments
 from tfgrpo.store.experiments import Place as Place
+from tfgrpo.store.frozen import Frozen as Frozen
+from tfgrpo.store.frozen import FrozenRows as FrozenRows
+from tfgrpo.store.frozen import Kind as Kind
 from tfgrpo.store.labels import Labels as Labels
 from tfgrpo.store.labels import OtherContent as OtherContent
 from tfgrpo.store.retention import Deleted as Deleted
@@ -44,6 +47,7 @@ class Store:
         self.runs = Runs(database)
         self.evidence = Evidence(database)
         self.experiments = Experiments(database)
+        self.frozen = FrozenRows(database)
         self.retention = Retention(database)
 
     @classmethod
