@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -35,8 +36,10 @@ class Health:
         spill: Spill,
         deployments: Deployments,
         retention: Retention,
+        lines_lost: Callable[[], int],
     ) -> None:
         self._retention = retention
+        self._lines_lost = lines_lost
         self._spill = spill
         self._deployments = deployments
         self._relay = relay
@@ -66,6 +69,7 @@ class Health:
             "up_seconds": round(time.time() - self._started_at, 1),
             "in_flight": self._relay.in_flight,
             "faults": self._books.faults,
+            "log_lines_dropped": self._lines_lost(),
             "upstreams": self._upstreams,
             "recorder": asdict(self._recorder.stats),
             "spill": asdict(self._spill.stats),
