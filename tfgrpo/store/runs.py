@@ -100,7 +100,9 @@ class Runs:
     def acquire(self, name: str, holder: str, ttl: float) -> bool:
         """Take or renew a lease for `ttl` seconds; False when another holder has it."""
         leases, now = schema.leases, time.time()
-        free = or_(leases.c.expires_at < now, leases.c.holder == holder)
+        # One that would run for longer than any is taken for is from before a clock was set back.
+        past, ahead = leases.c.expires_at < now, leases.c.expires_at > now + 2 * ttl
+        free = or_(past, ahead, leases.c.holder == holder)
         row = {"name": name, "holder": holder, "expires_at": now + ttl}
 
         def work(connection: Connection) -> bool:
