@@ -1,6 +1,6 @@
 """The control plane as JSON under `/admin/api`: who may use it, which call goes where, how it refuses.
 
-What the calls do stands in `admin_sets`, `admin_experiment` and `admin_traffic`.
+What the calls do stands in `admin_sets`, `admin_experiment`, `admin_traffic` and `admin_bypass`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from starlette.routing import Route
 from starlette.status import HTTP_405_METHOD_NOT_ALLOWED
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from proxy.admin_bypass import BypassApi
 from proxy.admin_experiment import ExperimentApi
 from proxy.admin_sets import SetsApi
 from proxy.admin_traffic import TrafficApi
 from proxy.auth import Keys
+from proxy.bypass import Bypass
 from proxy.deployments import Deployments
 from proxy.errors import ProxyError, envelope, from_tfgrpo
 from proxy.openapi import QUERIES, Calls, document
@@ -33,10 +35,16 @@ DOCUMENT: Final = "/admin/openapi.json"
 
 
 def create(
-    store: Store, deployments: Deployments, keys: Keys, live: ExperimentApi, limits: Limits | None = None
+    store: Store,
+    deployments: Deployments,
+    keys: Keys,
+    live: ExperimentApi,
+    limits: Limits | None = None,
+    *,
+    bypass: Bypass,
 ) -> ASGIApp:
     """Return the ASGI app of every path under `/admin/api`. It lets nobody in but an administrator."""
-    sets, traffic = SetsApi(store, deployments, limits), TrafficApi(store)
+    sets, traffic, switch = SetsApi(store, deployments, limits), TrafficApi(store), BypassApi(store, bypass)
     one_set = "/admin/api/sets/{set}"
     calls = [
         _route("/admin/api/sets", GET=sets.sets),
@@ -47,6 +55,7 @@ def create(
         _route(f"{one_set}/rollback", POST=sets.rollback),
         _route(f"{one_set}/history", GET=sets.history),
         _route(f"{one_set}/experiment", GET=live.experiment),
+        _route("/admin/api/bypass", GET=switch.bypass, PUT=switch.switch),
         _route("/admin/api/exchanges", GET=traffic.exchanges),
         _route("/admin/api/exchanges/{exchange}", GET=traffic.exchange),
         _route("/admin/api/trajectories/{trajectory:path}", GET=traffic.trajectory),

@@ -37,6 +37,7 @@ from proxy import admin, dashboard, websockets
 from proxy.admin_experiment import ExperimentApi
 from proxy.auth import Keys
 from proxy.bookkeeping import Bookkeeper
+from proxy.bypass import Bypass
 from proxy.client import Client, Receive, Scope, Send
 from proxy.cors import Application, Cors
 from proxy.deployments import Deployments
@@ -150,6 +151,7 @@ class Parts:
         )
         experiments = _experiments(settings, store)
         self._promotion = _promotion(settings, store, self._deployments, experiments)
+        self._bypass = Bypass(store, configured=settings.server.bypass, peers=peers)
         self._retention = Retention(store, experiments, settings.retention)
         self._scheduler = _scheduler(settings, store, config)
         self._router = Router(settings)
@@ -162,7 +164,7 @@ class Parts:
             router=self._router,
             origins=self._origins,
             ids=ids,
-            placing=Placing(self._deployments, self._linker, self._books, bypass=settings.server.bypass),
+            placing=Placing(self._deployments, self._linker, self._books, bypass=self._bypass),
             upstream=self._upstream,
             litellm=self._litellm,
             books=self._books,
@@ -173,7 +175,9 @@ class Parts:
         self.serve: Application = Cors(self.dispatch, origins) if origins else self.dispatch
         targets = Targets(store, self._recorder, ids, keys, [app.name for app in settings.apps])
         self._feedback = FeedbackEndpoint(keys, targets, self._labels)
-        self._admin = _admin(settings, store, self._deployments, experiments, keys=keys)
+        live = ExperimentApi(experiments, settings.promotion.mode)
+        limits = settings.training.deployable
+        self._admin = admin.create(store, self._deployments, keys, live, limits, bypass=self._bypass)
         self._dashboard = _dashboard(settings, store, self._deployments, keys, secret=secret)
         self._keys, self._telemetry = keys, self._observed(settings, experiments)
         self._health = self._healthy()
@@ -188,6 +192,7 @@ class Parts:
             spill=self._spill,
             deployments=self._deployments,
             retention=self._retention,
+            bypass=self._bypass,
             lines_lost=self._telemetry.dropped_lines,
         )
 
@@ -207,6 +212,7 @@ class Parts:
         self._recorder.start()
         self._labels.start()
         await self._deployments.start()
+        await self._bypass.start()
         await self._outstanding.start()
         await self._telemetry.start()
         if self._promotion is not None:
@@ -225,6 +231,7 @@ class Parts:
         await self._outstanding.stop()
         await self._books.drain()
         await self._telemetry.stop()
+        await self._bypass.stop()
         await self._deployments.stop()
         await asyncio.to_thread(self._labels.stop)
         await asyncio.to_thread(self._recorder.stop)
@@ -293,7 +300,6 @@ def _limits(settings: Settings) -> Limits:
         kept=settings.recorder.body_bytes,
         in_flight=server.max_in_flight,
         seconds=settings.timeouts.total,
-        bypass=server.bypass,
     )
 
 
@@ -302,13 +308,6 @@ def _scheduler(settings: Settings, store: Store, config: Path | None) -> Schedul
         return None
     named = dict.fromkeys([name for app in settings.apps for name in app.sets] + [r.set for r in settings.routes])
     return Scheduler(store, parse(settings.training.schedule), sets=tuple(named), config=config)
-
-
-def _admin(
-    settings: Settings, store: Store, deployments: Deployments, experiments: Experiments, *, keys: Keys
-) -> ASGIApp:
-    live = ExperimentApi(experiments, settings.promotion.mode)
-    return admin.create(store, deployments, keys, live, settings.training.deployable)
 
 
 def _dashboard(settings: Settings, store: Store, deployments: Deployments, keys: Keys, *, secret: bytes) -> ASGIApp:

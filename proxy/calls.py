@@ -40,7 +40,10 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Given(msgspec.Struct, frozen=True):
-    """What a request got: its place, and the body to send. `injected` is `NAME@VERSION`, or `none`."""
+    """What a request got: its place, and the body to send. `injected` is `NAME@VERSION`, or `none`.
+
+    `bypassed`: it is relayed, and nothing else.
+    """
 
     evidence: Evidence | None = None
     placement: Placement | None = None
@@ -48,6 +51,7 @@ class Given(msgspec.Struct, frozen=True):
     injected: str = "none"
     arm: Arm = "none"
     version: int = EMPTY_VERSION
+    bypassed: bool = False
 
     def __repr__(self) -> str:
         """Without the body, as in a call."""

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from proxy.bookkeeping import Bookkeeper
+from proxy.bypass import Bypass
 from proxy.client import Send
 from proxy.deployments import Deployments
 from proxy.linking import Linker
@@ -36,9 +37,11 @@ class Health:
         spill: Spill,
         deployments: Deployments,
         retention: Retention,
+        bypass: Bypass,
         lines_lost: Callable[[], int],
     ) -> None:
         self._retention = retention
+        self._bypass = bypass
         self._lines_lost = lines_lost
         self._spill = spill
         self._deployments = deployments
@@ -67,6 +70,7 @@ class Health:
             "status": ready,
             "worker": os.getpid(),
             "up_seconds": round(time.time() - self._started_at, 1),
+            "bypass": self._bypass.on,
             "in_flight": self._relay.in_flight,
             "faults": self._books.faults,
             "log_lines_dropped": self._lines_lost(),

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.routing import Route
 
+from proxy.admin_bypass import NewBypass
 from proxy.admin_sets import NewDeployment, NewVersion, Rollback
 from proxy.admin_traffic import LONGEST_PAGE, PAGE
 from proxy.feedback import Feedback
@@ -27,6 +28,7 @@ BODIES: Final[Mapping[str, type[BaseModel]]] = {
     "add_version": NewVersion,
     "deploy": NewDeployment,
     "rollback": Rollback,
+    "switch": NewBypass,
 }
 """The model of what a call takes, by the name of its handler."""
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from proxy import injection
 from proxy.bookkeeping import Bookkeeper
+from proxy.bypass import Bypass
 from proxy.calls import Call, Given, off_loop
 from proxy.deployments import Block, Deployments
 from proxy.errors import ProxyError, from_tfgrpo
@@ -22,13 +23,17 @@ from tfgrpo.types import EMPTY_VERSION
 
 
 class Placing:
-    """Places requests and injects what they get. `bypass`: it does neither."""
+    """Places requests and injects what they get; while `bypass` is on, neither."""
 
-    def __init__(self, deployments: Deployments, linker: Linker, books: Bookkeeper, *, bypass: bool = False) -> None:
+    def __init__(self, deployments: Deployments, linker: Linker, books: Bookkeeper, *, bypass: Bypass) -> None:
         self._deployments = deployments
         self._linker = linker
         self._books = books
         self._bypass = bypass
+
+    def nothing(self) -> Given:
+        """Return what a request gets that never came whole."""
+        return Given(bypassed=self._bypass.on)
 
     async def give(self, call: Call, transcript: Transcript) -> Given:
         """Return what a request gets.
@@ -36,7 +41,9 @@ class Placing:
         Raises:
             ProxyError: 404, it asks for a version that does not exist; 503, whether it exists cannot be found out.
         """
-        if self._bypass or call.dialect is None or call.body is None:
+        if self._bypass.on:
+            return _aliased(call, Given(body=call.body, bypassed=True))
+        if call.dialect is None or call.body is None:
             return _aliased(call, Given(body=call.body))
         await self._check_pin(call)
         try:

@@ -60,13 +60,12 @@ class _Arrival(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one worker takes. `kept` bounds the copy of each body; `seconds` an exchange; `bypass`: relay only."""
+    """What one worker takes. `kept` bounds the copy of each body; `seconds` an exchange."""
 
     body: int
     kept: int
     in_flight: int | None = None
     seconds: float | None = None
-    bypass: bool = False
 
 
 class Relay:
@@ -177,7 +176,7 @@ class Relay:
             body = await client.read(self._limits.body)
         except Gone:
             transcript.end("aborted", "the client left while it sent its request")
-            self._close(self._call(arrival, dialect), Given(), transcript)
+            self._close(self._call(arrival, dialect), self._placing.nothing(), transcript)
             raise
         transcript.request.add(body)
         request = await off_loop(len(body), _read, dialect, body, transcript.request_encoding)
@@ -236,7 +235,7 @@ class Relay:
         return replace(call, route=route)
 
     async def _exchange(self, call: Call, arrival: _Arrival, client: Client, transcript: Transcript) -> None:
-        given = Given(body=call.body)
+        given = self._placing.nothing()
         streams = call.body is None and has_body(arrival.fields)
         try:
             with client.watched(self._limits.seconds):
@@ -292,7 +291,7 @@ class Relay:
 
     def _close(self, call: Call, given: Given, transcript: Transcript) -> None:
         transcript.end("broken")
-        if self._limits.bypass:
+        if given.bypassed:
             transcript.release()
         else:
             self._books.close(call, given, transcript)

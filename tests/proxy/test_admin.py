@@ -10,6 +10,7 @@ from pydantic import SecretStr
 from proxy import admin
 from proxy.admin_experiment import ExperimentApi
 from proxy.auth import Keys
+from proxy.bypass import Bypass
 from proxy.deployments import Deployments
 from proxy.experiments import Experiments
 from proxy.settings import App, Server, Settings
@@ -30,7 +31,7 @@ class Console:
         self.deployments = deployments
         experiments = Experiments(kept, window=86400, early=3600, levels=Levels())
         live = ExperimentApi(experiments, "manual")
-        self.app = admin.create(kept, deployments, Keys(settings, b"s" * 32), live)
+        self.app = admin.create(kept, deployments, Keys(settings, b"s" * 32), live, bypass=Bypass(kept))
 
     async def call(self, method: str, path: str, body: Any = None, *, key: str | None = "root") -> Answer:
         return await call(self.app, method, f"/admin/api/{path}", body, key=key)

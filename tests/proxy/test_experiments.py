@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from proxy import admin
 from proxy.admin_experiment import ExperimentApi
 from proxy.auth import Keys
+from proxy.bypass import Bypass
 from proxy.deployments import Deployments
 from proxy.experiments import Experiments
 from proxy.outstanding import Outstanding
@@ -59,7 +60,9 @@ def promotion(kept: Store, deployments: Deployments, experiments: Experiments) -
 
 async def shown(kept: Store, deployments: Deployments, experiments: Experiments, path: str) -> Answer:
     settings = Settings(server=Server(admin_key=SecretStr("root")))
-    app = admin.create(kept, deployments, Keys(settings, b"s" * 32), ExperimentApi(experiments, "manual"))
+    app = admin.create(
+        kept, deployments, Keys(settings, b"s" * 32), ExperimentApi(experiments, "manual"), bypass=Bypass(kept)
+    )
     return await call(app, "GET", f"/admin/api/sets/{path}", key="root")
 
 

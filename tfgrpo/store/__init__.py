@@ -12,6 +12,8 @@ from pathlib import Path
 from sqlalchemy import Connection, insert, select
 
 from tfgrpo.store import schema
+from tfgrpo.store.bypass import Bypass as Bypass
+from tfgrpo.store.bypass import Switch as Switch
 from tfgrpo.store.engine import Database
 from tfgrpo.store.engine import parsed as parsed
 from tfgrpo.store.evidence import Evidence as Evidence
@@ -47,6 +49,7 @@ class Store:
         self.runs = Runs(database)
         self.evidence = Evidence(database)
         self.experiments = Experiments(database)
+        self.bypass = Bypass(database)
         self.frozen = FrozenRows(database)
         self.retention = Retention(database)
 

@@ -108,6 +108,11 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE exchanges ADD COLUMN record_share {real} NOT NULL DEFAULT 1",
         "CREATE INDEX bodies_created ON bodies (created_at)",
     ),
+    (
+        """CREATE TABLE bypass (
+            number INTEGER PRIMARY KEY, bypass BOOLEAN NOT NULL, reason TEXT NOT NULL, actor VARCHAR NOT NULL,
+            created_at {real} NOT NULL)""",
+    ),
 )
 
 

@@ -123,6 +123,16 @@ frozen = Table(
     Column("failed", Boolean, nullable=False),
 )
 
+bypass = Table(
+    "bypass",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("bypass", Boolean, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("actor", String, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
 versions = Table(
     "versions",
     metadata,
