@@ -164,7 +164,7 @@ class Parts:
             router=self._router,
             origins=self._origins,
             ids=ids,
-            placing=Placing(self._deployments, self._linker, self._books, bypass=self._bypass),
+            placing=Placing(self._deployments, self._linker, self._books, bypass=self._bypass, secret=secret),
             upstream=self._upstream,
             litellm=self._litellm,
             books=self._books,

@@ -96,7 +96,8 @@ class Bookkeeper:
         if self._origins is not None and outcome != "failed" and not transcript.truncated:
             exchange = replace(exchange, completion_id=self._origins.learn(call, response, bodies))
         transcript.release()
-        self._recorder.put(exchange, bodies)
+        if given.record != "off":
+            self._recorder.put(exchange, bodies if given.record == "full" else Bodies())
         for observe in self.observers:
             observe(exchange, given, transcript)
 
@@ -154,4 +155,6 @@ def _exchange(
         truncated=transcript.truncated,
         finish_reason=response.choices[0].finish_reason if response is not None and response.choices else None,
         note="; ".join(transcript.notes),
+        record="full" if given.record == "full" else "metadata",
+        record_share=given.record_share,
     )

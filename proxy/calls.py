@@ -10,6 +10,7 @@ import msgspec
 
 from proxy.auth import Identity
 from proxy.linking import Evidence, Placement
+from proxy.record_modes import RecordMode
 from proxy.routing import Route
 from tfgrpo.dialects import Dialect
 from tfgrpo.types import EMPTY_VERSION, Arm, Request
@@ -42,7 +43,8 @@ class Call(msgspec.Struct, frozen=True):
 class Given(msgspec.Struct, frozen=True):
     """What a request got: its place, and the body to send. `injected` is `NAME@VERSION`, or `none`.
 
-    `bypassed`: it is relayed, and nothing else.
+    `bypassed`: it is relayed, and nothing else. `record` is how much of it is recorded, `record_share` the probability
+    with which its bodies are.
     """
 
     evidence: Evidence | None = None
@@ -52,6 +54,8 @@ class Given(msgspec.Struct, frozen=True):
     arm: Arm = "none"
     version: int = EMPTY_VERSION
     bypassed: bool = False
+    record: RecordMode = "full"
+    record_share: float = 1.0
 
     def __repr__(self) -> str:
         """Without the body, as in a call."""

@@ -17,23 +17,29 @@ from proxy.errors import ProxyError, from_tfgrpo
 from proxy.injection import Spot
 from proxy.linking import Evidence, Linker
 from proxy.transcript import Transcript
+from tfgrpo import experiment
 from tfgrpo.dialects import Dialect
 from tfgrpo.errors import StoreError
 from tfgrpo.types import EMPTY_VERSION
 
 
 class Placing:
-    """Places requests and injects what they get; while `bypass` is on, neither."""
+    """Places requests and injects what they get; while `bypass` is on, neither. `secret` keys what is sampled."""
 
-    def __init__(self, deployments: Deployments, linker: Linker, books: Bookkeeper, *, bypass: Bypass) -> None:
+    def __init__(
+        self, deployments: Deployments, linker: Linker, books: Bookkeeper, *, bypass: Bypass, secret: bytes
+    ) -> None:
         self._deployments = deployments
         self._linker = linker
         self._books = books
         self._bypass = bypass
+        self._secret = secret
 
-    def nothing(self) -> Given:
-        """Return what a request gets that never came whole."""
-        return Given(bypassed=self._bypass.on)
+    def nothing(self, call: Call) -> Given:
+        """Return what a request gets that never came whole, or was not placed yet."""
+        if self._bypass.on:
+            return Given(bypassed=True)
+        return self._kept(call, Given())
 
     async def give(self, call: Call, transcript: Transcript) -> Given:
         """Return what a request gets.
@@ -44,7 +50,7 @@ class Placing:
         if self._bypass.on:
             return _aliased(call, Given(body=call.body, bypassed=True))
         if call.dialect is None or call.body is None:
-            return _aliased(call, Given(body=call.body))
+            return self._kept(call, _aliased(call, Given(body=call.body)))
         await self._check_pin(call)
         try:
             given = await self._placed(call, call.dialect, call.body, transcript)
@@ -52,7 +58,19 @@ class Placing:
             self._books.fault("a request could not be placed")
             transcript.notes.append("not injected: the proxy failed")
             given = Given(body=call.body, arm="unknown")
-        return _aliased(call, given)
+        return self._kept(call, _aliased(call, given))
+
+    def _kept(self, call: Call, given: Given) -> Given:
+        """Say how much of it is recorded: of a trajectory that is not sampled all but the bodies.
+
+        Pinned requests are not sampled: a training run reads what it made.
+        """
+        route = call.route
+        if route.record != "full" or route.record_share >= 1 or isinstance(route.pin, int):
+            return given if route.record == "full" else replace(given, record=route.record)
+        name = given.placement.assignment.trajectory if given.placement is not None else call.id
+        drawn = experiment.sampled(self._secret, call.identity.app, name, route.record_share)
+        return replace(given, record="full" if drawn else "metadata", record_share=route.record_share)
 
     async def _check_pin(self, call: Call) -> None:
         name, pin = call.route.set_name, call.route.pin
@@ -67,6 +85,7 @@ class Placing:
 
     async def _placed(self, call: Call, dialect: Dialect, body: bytes, transcript: Transcript) -> Given:
         route = call.route
+        off = route.record == "off"
         spot: Spot | str | None = None
         if route.set_name is not None:
             spot = await off_loop(len(body), injection.find, body, dialect.name, transcript.request_encoding)
@@ -78,8 +97,9 @@ class Placing:
             request=call.request,
             body=body,
             group=route.group,
-            trajectory=route.trajectory,
-            session=route.session,
+            # What is not recorded is found again by nothing: under a name it would be drawn, and count nowhere.
+            trajectory=None if off else route.trajectory,
+            session=None if off else route.session,
             retry=route.retry,
             pin=route.pin,
             injectable=not isinstance(spot, str),
@@ -96,8 +116,8 @@ class Placing:
         return replace(given, body=changed, injected=f"{route.set_name}@{given.version}" if block else "none")
 
     async def _given(self, evidence: Evidence, call: Call, dialect: Dialect) -> Given:
-        """Return the arm and the version of a request, with its place where it is a turn of a trajectory."""
-        if dialect.turn:
+        """Return the arm and the version of a request, with its place where it is a recorded turn of a trajectory."""
+        if dialect.turn and call.route.record != "off":
             placement = await self._linker.place(evidence, call.id)
             return Given(evidence, placement, call.body, "none", placement.arm, placement.version)
         treatment = await self._linker.look(evidence)

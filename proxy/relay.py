@@ -176,7 +176,8 @@ class Relay:
             body = await client.read(self._limits.body)
         except Gone:
             transcript.end("aborted", "the client left while it sent its request")
-            self._close(self._call(arrival, dialect), self._placing.nothing(), transcript)
+            call = self._call(arrival, dialect)
+            self._close(call, self._placing.nothing(call), transcript)
             raise
         transcript.request.add(body)
         request = await off_loop(len(body), _read, dialect, body, transcript.request_encoding)
@@ -235,7 +236,7 @@ class Relay:
         return replace(call, route=route)
 
     async def _exchange(self, call: Call, arrival: _Arrival, client: Client, transcript: Transcript) -> None:
-        given = self._placing.nothing()
+        given = self._placing.nothing(call)
         streams = call.body is None and has_body(arrival.fields)
         try:
             with client.watched(self._limits.seconds):

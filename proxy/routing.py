@@ -18,6 +18,7 @@ from proxy.auth import Identity
 from proxy.errors import ProxyError
 from proxy.model_list import Credentials
 from proxy.paths import ID, Address, locate
+from proxy.record_modes import HEADER, RecordMode, lowered
 from proxy.settings import SET_NAME, Settings
 from proxy.settings import Upstream as UpstreamSettings
 
@@ -72,6 +73,9 @@ class Route(msgspec.Struct, frozen=True):
     session: str | None
     group: str | None
     retry: bool
+    record: RecordMode = "full"
+    record_share: float = 1.0
+    """The part of trajectories whose bodies are recorded."""
 
     def __repr__(self) -> str:
         """Without the credential."""
@@ -111,6 +115,8 @@ class _App:
     sets: tuple[str, ...] | None
     upstream: Upstream | None
     upstream_key: str | None = field(repr=False)
+    record: RecordMode
+    record_share: float
 
 
 class Router:
@@ -122,10 +128,18 @@ class Router:
         self._rules = [*_aliases(settings), *_patterns(settings, named)]
         self._first = next(iter(named.values())) if named else self._rules[0].upstream
         self._set_rules = [(_fitting(rule.models), rule.set) for rule in settings.routes]
+        kept = settings.recorder
         self._apps = {
-            app.name: _App(app.sets, named.get(app.upstream or ""), _secret(app.upstream_key)) for app in settings.apps
+            app.name: _App(
+                app.sets,
+                named.get(app.upstream or ""),
+                _secret(app.upstream_key),
+                kept.record if app.record is None else app.record,
+                kept.record_share if app.record_share is None else app.record_share,
+            )
+            for app in settings.apps
         }
-        self._anyone = _App(None if not settings.apps else (), None, None)
+        self._anyone = _App(None if not settings.apps else (), None, None, kept.record, kept.record_share)
         self._by_name = {one.name: one for one in reversed(self.upstreams)}
         self._remembered: dict[str, tuple[Upstream, str | None]] = {}
         self.needs_model = self._rules != [_rule("*", self._first)] or self.translates
@@ -189,6 +203,8 @@ class Router:
             session=address.session or _session(fields),
             group=_client_id(fields.get(b"x-tfgrpo-group")),
             retry=fields.get(b"x-stainless-retry-count", b"0") != b"0",
+            record=lowered(app.record, fields.get(HEADER)),
+            record_share=app.record_share,
         )
 
     def _choose_set(self, app: _App, address: Address, fields: Fields, model: str | None) -> tuple[str | None, Pin]:

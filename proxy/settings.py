@@ -28,6 +28,7 @@ from proxy.addresses import is_loopback
 from proxy.experiment_settings import ExperimentSettings, PromotionSettings
 from proxy.model_list import OPENAI_BASE_URL, Credentials, LitellmParams, ModelEntry, Parameters
 from proxy.outage_settings import OutageSettings
+from proxy.record_modes import Mode, Share
 from proxy.telemetry_settings import TelemetrySettings
 from tfgrpo.configuration import (
     DEFAULT_FILE,
@@ -191,6 +192,10 @@ class App(_Section):
     """What it pays upstreams with, in place of their `api_key`."""
     sets: tuple[str, ...] = ()
     """The experience sets it may use; the first is what its requests get when nobody names one."""
+    record: Mode | None = None
+    """How much of its exchanges is recorded; None: as `recorder.record` says."""
+    record_share: Share | None = None
+    """Of how many of its trajectories the bodies are recorded; None: as `recorder.record_share` says."""
 
     @field_validator("name")
     @classmethod
@@ -260,6 +265,10 @@ class RecorderSettings(_Section):
     queue_bytes: int = Field(default=64 * MIB, ge=MIB)
     body_bytes: int = Field(default=8 * MIB, ge=1024)
     """What is kept of each body; a longer one is marked as truncated and not learned from."""
+    record: Mode = "full"
+    """How much of an exchange is recorded: `off`, `metadata` (all but the bodies) or `full`."""
+    record_share: Share = 1.0
+    """Of how many trajectories the bodies are recorded, drawn for each; labels and metadata are kept of all."""
 
 
 class Settings(Layered):

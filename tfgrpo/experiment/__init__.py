@@ -11,6 +11,7 @@ from tfgrpo.experiment.account import Account as Account
 from tfgrpo.experiment.account import Seen as Seen
 from tfgrpo.experiment.arms import draw as draw
 from tfgrpo.experiment.arms import name as name
+from tfgrpo.experiment.arms import sampled as sampled
 from tfgrpo.experiment.decision import Decision as Decision
 from tfgrpo.experiment.decision import Levels as Levels
 from tfgrpo.experiment.decision import decide as decide

@@ -39,6 +39,14 @@ def draw(secret: bytes, experiment: str, trajectory: str, shares: Mapping[str, f
     return "live", max(0.0, 1.0 - candidate - control)
 
 
+def sampled(secret: bytes, app: str, trajectory: str, share: float) -> bool:
+    """Say whether a trajectory is one of the part `share` that is drawn to be kept whole, whatever its arm.
+
+    A trajectory that is kept at some share is kept at every larger one.
+    """
+    return _uniform(secret, f"record:{app}", trajectory) < share
+
+
 def _uniform(secret: bytes, experiment: str, trajectory: str) -> float:
     text = f"{experiment}\0{trajectory}".encode("utf-8", "surrogatepass")
     point = hashlib.blake2b(text, digest_size=8, key=secret, person=b"tfgrpo arm").digest()
