@@ -142,7 +142,7 @@ def fill(folder: str) -> None:
     opened = store(Path(folder))
     spill = Spill(opened, Path(folder) / "spill", limit=MIB)
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, unlimited[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6000, unlimited[1]))
     taken = [spill.keep(batch(f"ex-{number}", 2000)) for number in range(4)]
     resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
     spill.start()
