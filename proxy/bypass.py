@@ -56,8 +56,8 @@ class Bypass:
             return
         on = self.configured or bool(newest and newest[0].bypass)
         if on != self.on:
-            said = f"{newest[0].actor}: {newest[0].reason}" if newest else "by configuration"
-            _log.warning("bypass is switched %s (%s)", "on" if on else "off", said)
+            reason = newest[0].reason if newest else ""
+            _log.warning("bypass is switched %s: %s", "on" if on else "off", reason or "no reason given")
         self.on = on
 
     async def reach_all(self) -> None:

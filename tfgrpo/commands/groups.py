@@ -84,6 +84,6 @@ def explain(counted: Census) -> str:
     lines += [
         f"nearly one task, but for {near.left!r} against {near.right!r} (see grouping.ignore)" for near in counted.near
     ]
-    if not counted.trajectories:
+    if not counted.trajectories and not counted.without_bodies:
         lines.append("nothing is recorded yet: send requests through the proxy, and label their answers")
     return "\n".join(lines)

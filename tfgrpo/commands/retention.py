@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from tfgrpo import retention
 from tfgrpo.commands.output import emit, say
 from tfgrpo.commands.session import configuration, opened
+from tfgrpo.durations import DAY
 from tfgrpo.errors import UsageError
 from tfgrpo.retention import Bounds
 from tfgrpo.store import Deleted
@@ -44,7 +45,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _lines(action: str, ages: dict[str, float | None], beyond: Bounds, done: Deleted) -> list[str]:
-    lines = [f"{kind}: kept {'for good' if age is None else f'for {age:g} s'}" for kind, age in ages.items()]
+    lines = [f"{kind}: kept {'for good' if age is None else f'for {_long(age)}'}" for kind, age in ages.items()]
     counts = ", ".join(f"{number} {kind}" for kind, number in _counts(done).items())
     lines.append(f"{'deleted' if action == 'run' else 'too old'}: {counts}")
     if beyond.held is not None:
@@ -54,6 +55,10 @@ def _lines(action: str, ages: dict[str, float | None], beyond: Bounds, done: Del
 
 def _counts(done: Deleted) -> dict[str, int]:
     return {kind: number for kind, number in asdict(done).items() if kind in ("exchanges", "bodies", "labels")}
+
+
+def _long(seconds: float) -> str:
+    return f"{seconds / DAY:g} d" if seconds >= DAY else f"{seconds:g} s"
 
 
 def _day(moment: float) -> str:

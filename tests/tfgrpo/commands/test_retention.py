@@ -36,7 +36,9 @@ async def test_what_is_too_old_is_shown_and_stays(aged: Path) -> None:
     found = json.loads(out)
     assert (code, found["dry_run"]) == (0, True)
     assert (found["exchanges"], found["bodies"], found["labels"]) == (1, 3, 2)
-    assert "too old: 1 exchanges, 3 bodies, 2 labels" in (await run(aged, "retention", "show"))[1]
+    said = (await run(aged, "retention", "show"))[1]
+    assert "too old: 1 exchanges, 3 bodies, 2 labels" in said
+    assert "labels: kept for 30 d" in said
 
 
 async def test_each_kind_goes_at_its_own_age(aged: Path) -> None:
@@ -64,5 +66,6 @@ async def test_bodies_cannot_outlive_what_they_belong_to(home: Path) -> None:
 
 async def test_groups_say_how_many_trajectories_lost_their_bodies(aged: Path) -> None:
     await run(aged, "retention", "run")
-    assert "2 trajectories are left out" in (await run(aged, "groups"))[1]
+    said = (await run(aged, "groups"))[1]
+    assert "2 trajectories are left out" in said
     assert json.loads((await run(aged, "groups", "--json"))[1])["without_bodies"] == 2
