@@ -29,6 +29,8 @@ ALIKE: Final = 0.6
 NEAR: Final = 0.9
 """Share of a limit from which the optimizer is told of it."""
 
+CONTESTED: Final = "it is on trial, and lessons contradict each other: rewards decide on it"
+
 _WORD: Final = re.compile(r"[\w']+")
 _NEGATIONS: Final = frozenset(
     """no not never don't doesn't without avoid avoids avoiding refrain stop skip instead nor neither""".split()  # noqa: SIM905 - a list of words reads better as words
@@ -51,12 +53,13 @@ async def consolidate(
     *,
     rejected: Sequence[Refusal] = (),
     remembered: Sequence[Refusal] = (),
+    contested: frozenset[str] = frozenset(),
 ) -> Consolidation:
     """Merge `proposals` into one edit and apply it. No proposal, and nothing to make smaller, no call.
 
     Every applied operation carries in `sources` the keys of the groups it rests on. The optimizer is shown `rejected`
-    and `remembered`; a text of `rejected` is not taken again, whatever it says.
-    A library that is over its limits afterwards loses its least supported entries.
+    and `remembered`; a text of `rejected` is not taken again, whatever it says, and
+    no entry of `contested` is deleted. A library that is over its limits afterwards loses its least supported entries.
     """
     smaller = libraries.fit(library, limits).applied
     if not proposals and not smaller:
@@ -84,7 +87,10 @@ async def consolidate(
         # What apply refuses is reported by it, with the operation; only what could not be read is left to say.
         unread = answer.faults[: len(answer.faults) - len(refusals(answer.value))]
         faults = tuple(f"consolidate: {fault}" for fault in unread)
-    return Consolidation(applied(library, operations, limits, rejected), faults)
+    early = [one for one in operations if one.operation == "delete" and contested & set(one.ids)]
+    edit = applied(library, [one for one in operations if one not in early], limits, rejected)
+    refused = (*edit.refused, *(Refusal(one, CONTESTED) for one in early))
+    return Consolidation(Edit(edit.library, edit.applied, refused), faults)
 
 
 def applied(

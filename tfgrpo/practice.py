@@ -113,6 +113,10 @@ class Course:
         """Whether a change of `library` is not settled yet."""
         return self.trial is not None and bool(changes(self.trial.trusted, library))
 
+    def contested(self, library: Library) -> frozenset[str]:
+        """Return the ids of entries that no edit may take away: votes contradict each other, so rewards decide."""
+        return frozenset() if self.trial is None else self.trial.contested(library)
+
     def counted(self, votes: Mapping[str, Votes]) -> None:
         """Take note of what lessons said of entries."""
         if self.trial is not None:

@@ -74,7 +74,9 @@ class Trainer:
                 batch = await course.rolled_out(tasks[at : at + self.batch_size], library, epoch)
                 ends = [without(end, batch.undone) for end in ends]
                 last = course.voting and 0 < epoch == practice.epochs - 1
-                step = await self._step(batch, library, steps, voting=course.voting, closing=last)
+                step = await self._step(
+                    batch, library, steps, voting=course.voting, closing=last, contested=course.contested(batch.library)
+                )
                 course.counted(step.votes)
                 steps.append(replace(step, epoch=epoch))
                 library = step.after
@@ -94,9 +96,11 @@ class Trainer:
         *,
         voting: bool = False,
         closing: bool = False,
+        contested: frozenset[str] = frozenset(),
     ) -> Step:
         """Learn from a batch. With `voting` its lessons are held against the library once more after the edit, to count
         what they say of its entries; when `closing` they are held against it as it is, and there is no edit.
+        No edit deletes an entry of `contested`.
         """
         step, library = _told(batch, before), batch.library
         telling = [group for group in batch.groups if tells(group, self.mode)]
@@ -119,7 +123,7 @@ class Trainer:
         self.listener.begin("consolidate", 1)
         limits = replace(self.limits, fault=Guard(telling, library, self.limits.fault))
         consolidation = await consolidate(
-            self.optimizer, library, proposals, limits, rejected=harmful, remembered=earlier_runs
+            self.optimizer, library, proposals, limits, rejected=harmful, remembered=earlier_runs, contested=contested
         )
         self.listener.advance("consolidate")
         after = consolidation.edit.library

@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf
+from math import inf, sqrt
 from statistics import NormalDist, fmean
 from typing import Final
 
@@ -38,6 +38,10 @@ AT_LAST: Final = 1.0
 """The score that an entry must have at the end of a run: nothing may be kept that has nothing to show."""
 TELLING: Final = 120
 """Tasks after which an entry that nothing speaks for is taken back though no harm is shown."""
+JUDGED: Final = 40
+"""Votes in a run before which they are believed: of fewer nobody can say that they contradict each other."""
+BELIEVED: Final = 0.5
+"""The share of what votes say that must be more than chance for them to be believed in full."""
 ENOUGH_VOTES: Final = 3
 """Lessons that must speak of an entry, however few groups there were."""
 ENOUGH_GROUPS: Final = 60
@@ -89,13 +93,19 @@ class Finding:
     """What later lessons said of an entry that was made in this run, where they are counted."""
     support: float = 0.0
     """Share of the groups that must speak of such an entry."""
+    trust: float = 1.0
+    """How far votes are believed in this run, from 0 to 1."""
     least: float = 0.0
     """The score that such an entry must have when it was seen on enough tasks."""
 
     @property
     def score(self) -> float:
-        """Effect and votes together, each in its own standard errors: about N(0, 2) where a lesson means nothing."""
-        return self.effect / max(self.error, TINY) + (self.votes.surplus if self.votes else 0.0)
+        """Effect and votes together, each in its own standard errors: about N(0, 2) where a lesson means nothing.
+
+        Votes weigh `trust`, and the sum is scaled so that it keeps this spread.
+        """
+        told = self.trust * self.votes.surplus if self.votes else 0.0
+        return (self.effect / max(self.error, TINY) + told) * sqrt(2 / (1 + self.trust**2))
 
     @property
     def unsupported(self) -> bool:
@@ -204,6 +214,26 @@ class Trial:
         ]
         return found if self.support is None else [self._voted(one, self.support, closing=closing) for one in found]
 
+    @property
+    def trust(self) -> float:
+        """How far votes are believed, from 0 to 1, by whether they are more at one than tossed coins would be.
+
+        It is the positive part of the factor of James and Stein (1961), by which the surpluses of all entries are
+        shrunk towards none; 1 where it is at least `BELIEVED`, or votes are few.
+        """
+        surpluses = [one.surplus for one in self.votes.values() if one.cast]
+        if sum(one.cast for one in self.votes.values()) < JUDGED:
+            return 1.0
+        spread = sum(one * one for one in surpluses)
+        shrunk = max(0.0, 1 - len(surpluses) / spread) if spread else 0.0
+        return 1.0 if shrunk >= BELIEVED else shrunk
+
+    def contested(self, library: Library) -> frozenset[str]:
+        """Return the entries that rewards alone may take away: those made in the run, while votes are not believed."""
+        if self.support is None or self.trust == 1:
+            return frozenset()
+        return frozenset(change.id for change in changes(self.trusted, library) if change.made)
+
     def settled(self, library: Library, harmful: Sequence[Change], *, ended: bool = False) -> Trial:
         """Return the trial after harm was taken back from `library`, with what was seen enough trusted.
 
@@ -245,6 +275,7 @@ class Trial:
             upper=upper,
             votes=self.votes.get(change.id, Votes()),
             support=support,
+            trust=self.trust,
             least=AT_LAST if closing else 0.0,
         )
 

@@ -24,11 +24,11 @@ def answer(*rows: dict[str, Any]) -> str:
 
 
 async def consolidated(
-    *replies: Reply, proposals: tuple[Operation, ...] = PROPOSALS
+    *replies: Reply, proposals: tuple[Operation, ...] = PROPOSALS, contested: frozenset[str] = frozenset()
 ) -> tuple[Consolidation, list[JSON]]:
     left = list(replies)
     async with serving(lambda _: left.pop(0)) as endpoint, Llm(endpoint.model(), ledger=Ledger()) as llm:
-        result = await consolidate(Optimizer(llm), LIBRARY, proposals, Limits(words=6))
+        result = await consolidate(Optimizer(llm), LIBRARY, proposals, Limits(words=6), contested=contested)
     return result, endpoint.requests
 
 
@@ -46,6 +46,13 @@ async def test_one_call_sees_every_proposal_as_json_lines() -> None:
 async def test_the_answer_is_applied_to_the_library() -> None:
     result, _ = await consolidated(answer({"operation": "add", "text": "Convert first."}))
     assert result.edit.library.experiences[-1].text == "Convert first."
+
+
+async def test_an_entry_that_rewards_alone_decide_on_is_not_deleted_and_the_rest_is_applied() -> None:
+    said = answer({"operation": "delete", "ids": ["e2"]}, {"operation": "add", "text": "Convert first."})
+    result, _ = await consolidated(said, contested=frozenset({"e2"}))
+    assert [one.id for one in result.edit.library.experiences] == ["e1", "e2", "e3"]
+    assert [one.operation.operation for one in result.edit.refused] == ["delete"]
 
 
 async def test_an_experience_remembers_the_groups_of_the_proposals_that_say_it() -> None:

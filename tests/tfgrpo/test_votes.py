@@ -55,6 +55,39 @@ def test_what_lessons_contradict_is_taken_back_though_tasks_show_nothing() -> No
     assert judged({"e1": Votes(1, 11, 100)}, {})["e1"] == "harmful"
 
 
+def trial_with(**votes: Votes) -> Trial:
+    return Trial(BEFORE, enough=1000, confidence=0.8, support=0.05).counted(votes)
+
+
+def test_votes_that_contradict_each_other_as_coins_would_are_not_believed() -> None:
+    trial = trial_with(e1=Votes(10, 9, 50), e2=Votes(8, 10, 50), e3=Votes(7, 6, 50))
+    assert trial.trust == 0.0
+    assert trial.contested(MADE) == {"e1", "e2", "e3"}
+
+
+def test_votes_that_are_at_one_count_in_full_and_edits_may_delete() -> None:
+    trial = trial_with(e1=Votes(30, 1, 50), e2=Votes(2, 14, 50), e3=Votes(3, 2, 50))
+    assert (trial.trust, trial.contested(MADE)) == (1.0, frozenset())
+
+
+def test_few_votes_are_believed_for_nobody_can_say_otherwise() -> None:
+    assert trial_with(e1=Votes(5, 5, 20), e2=Votes(6, 6, 20)).trust == 1.0
+
+
+def test_votes_a_little_beyond_chance_weigh_that_share() -> None:
+    assert 0 < trial_with(e1=Votes(14, 6, 50), e2=Votes(10, 9, 50), e3=Votes(9, 5, 50)).trust < 0.5
+
+
+def test_what_votes_say_that_are_not_believed_does_not_count() -> None:
+    coins = Votes(50, 50, 200)
+    assert judged({"e1": Votes(8, 4, 200), "e2": coins, "e3": coins}, {"e1": -0.15})["e1"] == "harmful"
+
+
+def test_an_entry_that_was_there_before_the_run_is_not_contested() -> None:
+    trial = Trial(MADE, enough=1000, confidence=0.8, support=0.05).counted({"e1": Votes(25, 25, 60)})
+    assert (trial.trust, trial.contested(MADE)) == (0.0, frozenset())
+
+
 def test_without_a_share_of_support_votes_count_for_nothing() -> None:
     trial = Trial(BEFORE, enough=1000, confidence=0.8)
     trial = trial.observed(MADE, trial.draw(MADE, 100, 1), [0.0] * 100).counted({"e1": Votes(0, 50, 50)})
