@@ -359,7 +359,9 @@ def _normal(role: str, message: Message, text: str) -> bytes:
 
 
 def _chain_keys(state: HASH, mark: str) -> tuple[str, ...]:
-    return (_link_key(state, mark), _link_key(state)) if mark else (_link_key(state),)
+    plain = _link_key(state)
+    # The same digits before either mark.
+    return (plain[:-SYSTEM_DIGITS] + mark, plain) if mark else (plain,)
 
 
 def _hex(state: HASH) -> str:
@@ -372,7 +374,7 @@ def _key(within: str, kind: str, value: str) -> str:
     return _link_key(state)
 
 
-def _link_key(state: HASH, mark: str = "") -> str:
-    """Return a hash as a key. The mark stands last: the keys of one answer then lie on one page of the index."""
+def _link_key(state: HASH) -> str:
+    """Return a hash as a key. The mark's place is last: the keys of one answer then lie on one page of the index."""
     digits = _hex(state)
-    return digits[SYSTEM_DIGITS:] + (mark or digits[:SYSTEM_DIGITS])
+    return digits[SYSTEM_DIGITS:] + digits[:SYSTEM_DIGITS]
