@@ -33,8 +33,9 @@ Patterns: TypeAlias = tuple[re.Pattern[str], ...]
 
 SYSTEM_ROLES: Final = frozenset({"system", "developer"})
 
-MOST_REMEMBERED: Final = 16_384
-"""Longer texts are blanked anew each time: remembering them would cost more memory than it saves time."""
+REMEMBERED: Final = range(512, 16_384)
+"""Shorter texts are blanked sooner than they are found again; remembering longer ones would cost more memory than it
+saves time."""
 
 MOST_KEYS = 64
 """How many link keys of one request are looked up; a conversation of more turns is found by its newest."""
@@ -81,6 +82,7 @@ IGNORED_BY_DEFAULT: Final = tuple(pattern for pattern, _ in _DEFAULTS)
 "order 13"."""
 
 _NEEDED: Final = dict(_DEFAULTS)
+_USUAL: Final = tuple(re.compile(pattern) for pattern in IGNORED_BY_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,15 +318,14 @@ def _same(left: Sequence[Message], right: Sequence[Message]) -> bool:
 
 
 def _blank(text: str, ignore: Patterns) -> str:
-    if len(text) > MOST_REMEMBERED:
-        return _blanked(text, ignore)
-    return _remembered(text, ignore)
+    return _remembered(text, ignore) if len(text) in REMEMBERED else _blanked(text, ignore)
 
 
 def _blanked(text: str, ignore: Patterns) -> str:
+    if ignore == _USUAL and _SOONEST.search(text) is None:
+        return text
     # Nothing that is searched sooner is found in what an earlier pattern put there.
-    may_match = _SOONEST.search(text) is not None
-    found = [may_match and pattern.search(text) is not None for pattern in _SOONER]
+    found = [pattern.search(text) is not None for pattern in _SOONER]
     for pattern in ignore:
         needed = _NEEDED.get(pattern.pattern)
         if needed is None or found[needed]:
