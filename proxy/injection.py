@@ -11,6 +11,7 @@ It does not know which block a request gets, nor why.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
@@ -20,6 +21,12 @@ from proxy import own_text, splice
 from proxy.own_text import Text
 
 _SYSTEM = ("system", "developer")
+
+# A chat as SDKs write it, its first message a system text. Each blank here stands for white space there.
+_USUAL_START = rb' { (?:"model" : "[^"\\]*+" , )?"messages" : \[ { "role" : "(?:system|developer)" , "content" : '
+_USUAL_CHAT = re.compile(
+    _USUAL_START.replace(b" ", rb"[ \t\r\n]*+") + rb'"((?:[^"\\]++|\\.)*+)"[ \t\r\n]*+}', re.DOTALL
+)
 
 
 class Spot(msgspec.Struct, frozen=True):
@@ -82,6 +89,8 @@ def replace_model(body: bytes, model: str) -> bytes | None:
 
 def _in_chat(body: bytes) -> Spot | str:
     echo = own_text.may_echo(body)
+    if not echo and (usual := _in_usual_chat(body)) is not None:
+        return usual
     messages = splice.top(body, b"messages", plain=not echo)
     if messages is None or not splice.is_array(body, messages):
         return "the body has no array of messages"
@@ -94,6 +103,18 @@ def _in_chat(body: bytes) -> Spot | str:
         return Spot(body, echoes, ((first, first),), b'{"role":"system","content":"', b'"},')
     text = _content(body, head, echo=echo)
     return "the first message has no text to add to" if text is None else _after(body, text, echoes)
+
+
+def _in_usual_chat(body: bytes) -> Spot | None:
+    """Find the place in one look, in a body that spells nothing with escapes; None: it must be searched for.
+
+    Another member `messages` behind the first would be the one that counts.
+    """
+    usual = _USUAL_CHAT.match(body)
+    if usual is None or body.find(b'"messages"', usual.end()) >= 0:
+        return None
+    start, stop = usual.span(1)
+    return Spot(body, (), ((stop, stop),), b"\\n\\n" if start < stop else b"", b"")
 
 
 def _echoes(body: bytes, messages: int) -> tuple[splice.Span, ...]:

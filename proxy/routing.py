@@ -32,6 +32,7 @@ SESSION_HEADERS: Final = (
     b"x-litellm-trace-id",
     b"helicone-session-id",
 )
+_SESSION_HEADERS: Final = frozenset(SESSION_HEADERS)
 _MOST_REMEMBERED: Final = 1024
 _LONGEST_VERSION: Final = 9
 
@@ -308,6 +309,8 @@ def _asked(value: bytes) -> tuple[str | None, Pin]:
 
 
 def _session(fields: Fields) -> str | None:
+    if _SESSION_HEADERS.isdisjoint(fields):
+        return None
     return next((found for name in SESSION_HEADERS if (found := _client_id(fields.get(name))) is not None), None)
 
 

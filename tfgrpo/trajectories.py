@@ -33,8 +33,9 @@ Patterns: TypeAlias = tuple[re.Pattern[str], ...]
 
 SYSTEM_ROLES: Final = frozenset({"system", "developer"})
 
-MOST_REMEMBERED: Final = 16_384
-"""Longer texts are blanked anew each time: remembering them would cost more memory than it saves time."""
+REMEMBERED: Final = range(512, 16_384)
+"""Shorter texts are blanked sooner than they are found again; remembering longer ones would cost more memory than it
+saves time."""
 
 MOST_KEYS = 64
 """How many link keys of one request are looked up; a conversation of more turns is found by its newest."""
@@ -48,6 +49,11 @@ _MONTHS = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _WEEKDAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?<!\w...)[a-z]*\.?,? "
 _DAY_YEAR = r"[a-z]*\.? \d{1,2}(?:st|nd|rd|th)?,? \d{4}\b"
 _MONTH_YEAR = rf"(?:st|nd|rd|th)?\.? {_MONTHS}[a-z]*\.?,? \d{{4}}\b"
+# What most texts lack, found out in one pass: all that `_SOONER` finds begins with this.
+_SOONEST: Final = re.compile(
+    r"[0-9JFMASOND](?:[-:][0-9]|[./][0-9][0-9]?[./][0-9]|[0-9]{9}|(?<=-[0-9])"
+    r"|an|eb|ar|pr|ay|un|ul|ug|ep|ct|ov|ec)"
+)
 _NUMBERED, _NAMED = 0, 1
 _SOONER: Final = (
     re.compile(r"(?a)\d(?:[-:]\d|[./]\d\d?[./]\d|\d{9}|(?<=-\d))"),
@@ -76,6 +82,7 @@ IGNORED_BY_DEFAULT: Final = tuple(pattern for pattern, _ in _DEFAULTS)
 "order 13"."""
 
 _NEEDED: Final = dict(_DEFAULTS)
+_USUAL: Final = tuple(re.compile(pattern) for pattern in IGNORED_BY_DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,12 +318,12 @@ def _same(left: Sequence[Message], right: Sequence[Message]) -> bool:
 
 
 def _blank(text: str, ignore: Patterns) -> str:
-    if len(text) > MOST_REMEMBERED:
-        return _blanked(text, ignore)
-    return _remembered(text, ignore)
+    return _remembered(text, ignore) if len(text) in REMEMBERED else _blanked(text, ignore)
 
 
 def _blanked(text: str, ignore: Patterns) -> str:
+    if ignore == _USUAL and _SOONEST.search(text) is None:
+        return text
     # Nothing that is searched sooner is found in what an earlier pattern put there.
     found = [pattern.search(text) is not None for pattern in _SOONER]
     for pattern in ignore:
@@ -353,7 +360,9 @@ def _normal(role: str, message: Message, text: str) -> bytes:
 
 
 def _chain_keys(state: HASH, mark: str) -> tuple[str, ...]:
-    return (_link_key(state, mark), _link_key(state)) if mark else (_link_key(state),)
+    plain = _link_key(state)
+    # The same digits before either mark.
+    return (plain[:-SYSTEM_DIGITS] + mark, plain) if mark else (plain,)
 
 
 def _hex(state: HASH) -> str:
@@ -366,7 +375,7 @@ def _key(within: str, kind: str, value: str) -> str:
     return _link_key(state)
 
 
-def _link_key(state: HASH, mark: str = "") -> str:
-    """Return a hash as a key. The mark stands last: the keys of one answer then lie on one page of the index."""
+def _link_key(state: HASH) -> str:
+    """Return a hash as a key. The mark's place is last: the keys of one answer then lie on one page of the index."""
     digits = _hex(state)
-    return digits[SYSTEM_DIGITS:] + (mark or digits[:SYSTEM_DIGITS])
+    return digits[SYSTEM_DIGITS:] + digits[:SYSTEM_DIGITS]

@@ -128,3 +128,25 @@ def test_replacing_an_older_block_is_injecting_into_the_clients_own_body(api: Ap
 def test_whatever_bytes_come_nothing_raises(api: Api, body: bytes) -> None:
     injection.inject(body, api.name, BLOCK)
     injection.replace_model(body, "m")
+
+
+@st.composite
+def _usual_members(draw: st.DrawFn) -> bytes:
+    """The members of a chat as SDKs write it, or nearly so."""
+    gap = draw(space)
+    role = draw(st.sampled_from([b'"system"', b'"developer"', b'"user"']))
+    more = draw(st.sampled_from([b"", b',"name":"x"', b',"content":"twice"', b',"role":"user"']))
+    first = b"".join(
+        (b"{", gap, b'"role":', role, gap, b',"content":', gap, draw(odd_text | st.just(b'""')), gap, more, b"}")
+    )
+    tail = draw(st.sampled_from([b"", b',"n": 1', b',"messages" :[{"role":"user","content":"b"}]', b',"x":"messages"']))
+    named = draw(st.sampled_from([b"", b'"model": "m",', b'"n":1,']))
+    return b"".join((named, gap, b'"messages"', gap, b":[", gap, first, b',{"role":"user","content":"a"}]', tail))
+
+
+@given(_usual_members())
+def test_a_chat_as_sdks_write_it_is_changed_as_any_other(members: bytes) -> None:
+    # A member in front sends it the long way.
+    odd = injection.inject(b'{"x":0,' + members + b"}", "chat", BLOCK)
+    assert odd is not None
+    assert injection.inject(b"{" + members + b"}", "chat", BLOCK) == odd.replace(b'"x":0,', b"", 1)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import calendar
 import re
 
 import pytest
@@ -278,6 +279,11 @@ def test_any_conversation_is_found_again_by_its_next_turn(
 )
 def test_what_changes_from_day_to_day_does_not_make_another_task(text: str) -> None:
     assert group(user(f"Answer ({text}) please")) == group(user("Answer (\N{WHITE SQUARE}) please"))
+
+
+@pytest.mark.parametrize("month", calendar.month_name[1:])
+def test_a_date_in_any_month_is_the_same_task(month: str) -> None:
+    assert group(user(f"Answer ({month} 5, 2026) please")) == group(user("Answer (\N{WHITE SQUARE}) please"))
 
 
 @pytest.mark.parametrize("text", ["12", "3.14", "v1.2.2026", "order 17962025961", "x2026-12-02y", "1:2", "May 5"])

@@ -31,6 +31,8 @@ def draw(secret: bytes, experiment: str, trajectory: str, shares: Mapping[str, f
     """
     candidate = shares.get("candidate", 0.0)
     control = shares.get("control", 0.0)
+    if not candidate and not control:
+        return "live", 1.0
     point = _uniform(secret, experiment, trajectory)
     if point < candidate:
         return "candidate", candidate

@@ -39,3 +39,34 @@ def test_a_request_reads_the_same_whether_or_not_it_keeps_to_the_api(request: di
     # A field of another type sends it the long way, and counts as absent.
     odd = body[:-1] + ', "stream": "no"}'
     assert Chat().read_request(body.encode()) == Chat().read_request(odd.encode())
+
+
+@given(
+    st.fixed_dictionaries(
+        {
+            "choices": st.lists(
+                st.fixed_dictionaries(
+                    {"message": _MESSAGE | st.fixed_dictionaries({"role": st.just(""), "content": _TEXTS})},
+                    optional={
+                        "index": st.none() | st.integers(-1, 3),
+                        "finish_reason": st.none() | _TEXTS,
+                        "logprobs": st.none(),
+                    },
+                ),
+                max_size=3,
+            )
+        },
+        optional={
+            "id": st.none() | _TEXTS,
+            "usage": st.none()
+            | st.fixed_dictionaries(
+                {}, optional=dict.fromkeys(("prompt_tokens", "completion_tokens"), st.none() | st.integers(-1, 2**31))
+            ),
+        },
+    )
+)
+def test_an_answer_reads_the_same_whether_or_not_it_keeps_to_the_api(answer: dict[str, Any]) -> None:
+    usual = json.dumps(answer).encode()
+    # A choice that is no object counts as absent, and sends the answer the long way.
+    odd = json.dumps({**answer, "choices": [*answer["choices"], 7]}).encode()
+    assert Chat().read_response(usual, "application/json") == Chat().read_response(odd, "application/json")
