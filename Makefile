@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup serve test check lint types tour bench bench-groups compare bench-stores faults soak fuzz live container lock clean
+.PHONY: setup serve test check lint types docs tour bench bench-groups compare bench-stores faults soak fuzz live container lock clean
 
 setup: $(READY)
 
@@ -41,6 +41,10 @@ lint: setup
 
 types: setup
 	@$(BIN)/mypy
+
+# The reference pages, from the settings' classes, the parsers and the OpenAPI document.
+docs: setup
+	@$(BIN)/python -m tests.references
 
 tour: setup
 	@$(BIN)/python docs/tour.py

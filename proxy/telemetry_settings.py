@@ -18,11 +18,12 @@ class OtlpSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     endpoint: str = Field(pattern=r"^https?://[^\s/@?#]+(/[^\s@?#]*)?$")
-    """Its base URL, such as `http://127.0.0.1:4318`; `/v1/traces` and `/v1/logs` are added."""
+    """The base URL of an OpenTelemetry collector that takes OTLP over HTTP, such as `http://127.0.0.1:4318`;
+    `/v1/traces` and `/v1/logs` are added."""
     headers: Mapping[str, SecretStr] = Field(default_factory=dict)
-    """What it wants to see in each request, such as a key."""
+    """Headers that it wants to see, such as `{authorization: os.environ/OTLP_KEY}`."""
     sample: float = Field(default=1.0, ge=0, le=1)
-    """The share of exchanges that are traced where the client does not say; where it sends a `traceparent`, it does."""
+    """The share of exchanges that are traced where the client sends no `traceparent`; where it does, it decides."""
 
 
 class TelemetrySettings(BaseModel):
