@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup serve test check lint types tour bench bench-groups compare bench-stores faults soak fuzz live container lock clean
+.PHONY: setup serve test check lint types docs tour bench bench-groups compare bench-stores faults soak fuzz live container lock clean
 
 setup: $(READY)
 
@@ -41,6 +41,10 @@ lint: setup
 
 types: setup
 	@$(BIN)/mypy
+
+# The reference pages, from the settings' classes, the parsers and the OpenAPI document.
+docs: setup
+	@$(BIN)/python -m tests.references
 
 tour: setup
 	@$(BIN)/python docs/tour.py
@@ -83,10 +87,11 @@ live: setup
 	@echo "live: simulated live traffic, $(or $(SEEDS),200) runs of each case, two at a time"
 	@$(BIN)/python -m benchmarks.live --seeds $(or $(SEEDS),200) $(ARGS)
 
-# Writes the lock files anew. No index address may stand in them.
+# Writes the lock files anew. No index address may stand in them. The container gets what requirements.lock names, so the
+# small extra is in it.
 lock: setup
 	@echo "lock: resolving pyproject.toml"
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url pyproject.toml -o requirements.lock
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --extra otlp pyproject.toml -o requirements.lock
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --group openai-1 -o requirements-openai-1.lock
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --group build -c requirements.lock -o requirements-build.lock

@@ -59,7 +59,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the program and return its exit status."""
-    options = _parser().parse_args(arguments)
+    options = command_line().parse_args(arguments)
     for name in _OVERRIDES:
         value = getattr(options, name)
         if value is not None:
@@ -73,7 +73,8 @@ def main(arguments: list[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = _Parser(
         prog="tfgrpo-proxy",
         description="Serve the proxy.",

@@ -201,6 +201,8 @@ class Parts:
         sources = Sources(lambda: self._recorder.stats, lambda: self._relay.in_flight, self._store, experiments)
         made = Telemetry(settings.telemetry, sources)
         self._books.observers = made.observers
+        if made.tracer is not None:
+            self._relay.tracer, self._labels.observers = made.tracer.begin, (made.tracer.label,)
         return made
 
     async def start(self) -> None:

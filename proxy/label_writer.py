@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Literal
@@ -36,6 +36,8 @@ class LabelWriter:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.observers: Sequence[Callable[[Label], None]] = ()
+        """Who is told of each new label, once it is durable."""
         self._posts: queue.Queue[_Post | None] = queue.Queue(MOST_WAITING)
         self._thread = threading.Thread(target=self._run, name="labels", daemon=True)
 
@@ -60,7 +62,12 @@ class LabelWriter:
             self._posts.put_nowait(post)
         except queue.Full as error:
             raise StoreError("too many labels wait for the store; nothing was stored, send them again") from error
-        return await asyncio.wrap_future(post.answer)
+        statuses = await asyncio.wrap_future(post.answer)
+        for observe in self.observers:
+            for label, status in zip(post.labels, statuses, strict=True):
+                if status == "stored":
+                    observe(label)
+        return statuses
 
     def _run(self) -> None:
         while posts := list(self._waiting()):

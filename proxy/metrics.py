@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import os
 import re
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
@@ -21,8 +20,9 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 
 from proxy.calls import Given
+from proxy.gen_ai import OPERATIONS, injected_tokens
 from proxy.metrics_of_store import StoreMetrics
-from proxy.telemetry import Sources
+from proxy.telemetry import Lost, Sources
 from proxy.telemetry_settings import FOLDER_VARIABLE
 from proxy.transcript import Transcript
 from tfgrpo.types import Exchange
@@ -34,26 +34,22 @@ MOST_NAMES: Final = 100
 """Clients choose the names of models and sets: beyond this many, one worker counts the rest under OTHER."""
 
 OTHER: Final = "_other"
-BYTES_A_TOKEN: Final = 4
-"""How many tokens a block has is the provider's to say; four bytes to one is the usual guess for English."""
-
 _DURATIONS: Final = tuple(0.01 * 2**power for power in range(14))
 _TOKENS: Final = tuple(4.0**power for power in range(14))
 # The buckets of both are those that OpenTelemetry's GenAI conventions advise.
 _ADDED: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
-_OPERATIONS: Final = {"chat": "chat", "responses": "chat", "messages": "chat", "completions": "text_completion"}
 _LIVE_FILE: Final = re.compile(r"gauge_live.*_(\d+)\.db")
 
 
-def create(sources: Sources, lost: Callable[[], int]) -> Metrics:
+def create(sources: Sources, lost: Lost) -> Metrics:
     """Make the metrics of one worker."""
     return Metrics(sources, StoreMetrics(sources.store, sources.experiments), lost)
 
 
 class Metrics:
-    """The instruments of one worker. `kept` knows what the store holds, `lost` how many lines of logs were dropped."""
+    """The instruments of one worker. `kept` knows what the store holds, `lost` what telemetry was dropped."""
 
-    def __init__(self, sources: Sources, kept: Collector, lost: Callable[[], int]) -> None:
+    def __init__(self, sources: Sources, kept: Collector, lost: Lost) -> None:
         own = CollectorRegistry()
         common = ["gen_ai_operation_name", "gen_ai_request_model", "gen_ai_provider_name"]
         self._duration = Histogram(
@@ -90,7 +86,7 @@ class Metrics:
             "tfgrpo_injected_tokens", "Tokens added to requests, four bytes taken for one.", ["set"], registry=own
         )
         self._records = Counter("tfgrpo_records", "Records by what became of them.", ["fate"], registry=own)
-        self._lost = Counter("tfgrpo_log_lines_dropped", "Lines that standard error did not take.", registry=own)
+        self._lost = Counter("tfgrpo_telemetry_dropped", "What nobody took.", ["what"], registry=own)
         self._queue = Gauge(
             "tfgrpo_queue_records", "Records that wait for the store.", registry=own, multiprocess_mode="livesum"
         )
@@ -100,7 +96,7 @@ class Metrics:
         self._flying = Gauge(
             "tfgrpo_requests_in_flight", "Requests that run.", registry=own, multiprocess_mode="livesum"
         )
-        self._level, self._in_flight, self._lines_lost = sources.level, sources.in_flight, lost
+        self._level, self._in_flight, self._count_lost = sources.level, sources.in_flight, lost
         self._seen: dict[str, int] = {}
         self._names: dict[str, set[str]] = {}
         self._task: asyncio.Task[None] | None = None
@@ -112,7 +108,7 @@ class Metrics:
 
     def __call__(self, exchange: Exchange, given: Given, transcript: Transcript) -> None:
         """Count one exchange that is over."""
-        operation = _OPERATIONS.get(exchange.dialect or "", OTHER)
+        operation = OPERATIONS.get(exchange.dialect or "", OTHER)
         common = (operation, self._bounded("model", exchange.model or ""), exchange.upstream)
         error = "" if exchange.outcome == "complete" else str(exchange.status or exchange.outcome)
         self._duration.labels(*common, error).observe(exchange.ended_at - exchange.started_at)
@@ -125,9 +121,8 @@ class Metrics:
         self._exchanges.labels(exchange.app, set_name, exchange.arm, exchange.outcome).inc()
         if transcript.sending_at is not None:
             self._added.observe(max(0.0, transcript.sending_at - exchange.started_at))
-        if given.injected != "none" and given.body is not None:
-            added = len(given.body) - transcript.request.size
-            self._injected.labels(set_name).inc(max(0, added) / BYTES_A_TOKEN)
+        if added := injected_tokens(given, transcript):
+            self._injected.labels(set_name).inc(added)
 
     async def start(self) -> None:
         """Start looking at levels."""
@@ -163,7 +158,8 @@ class Metrics:
         for fate, count in stats.items():
             if type(count) is int:
                 self._advance(self._records.labels(fate), fate, count)
-        self._advance(self._lost, "lines lost", self._lines_lost())
+        for what, count in self._count_lost().items():
+            self._advance(self._lost.labels(what), f"lost {what}", count)
 
     def _advance(self, counter: Counter, what: str, count: int) -> None:
         counter.inc(max(0, count - self._seen.get(what, 0)))

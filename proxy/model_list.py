@@ -84,11 +84,17 @@ class LitellmParams(BaseModel):
     __pydantic_extra__: dict[str, Annotated[Any, BeforeValidator(_hidden)]]
 
     model: str
+    """The provider's prefix and the model's name, in LiteLLM's spelling."""
     api_base: str | None = None
+    """The endpoint's address."""
     base_url: str | None = None
+    """The same, by its other name."""
     api_key: SecretStr | None = None
+    """What the endpoint wants; without it the client's own credential passes through."""
     custom_llm_provider: str | None = None
+    """The provider, where the name's prefix does not say it."""
     credentials: Credentials = "client"
+    """As in `upstreams`, for providers behind litellm."""
 
     @field_validator("api_base", "base_url")
     @classmethod
@@ -152,7 +158,9 @@ class ModelEntry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
     model_name: str
+    """What clients ask for; `*` stands for any text."""
     litellm_params: LitellmParams
+    """What it means; other parameters of a provider behind litellm are its `params`."""
     model_info: dict[str, Any] | None = None
     """LiteLLM's notes on a model; they change nothing here."""
 

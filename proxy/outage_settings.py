@@ -19,7 +19,8 @@ class OutageSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     folder: Path | None = None
-    """Where; None: beside SQLite's file, for PostgreSQL in a folder of the database's own below `data`."""
+    """Where. Without it beside SQLite's file, `FILE.outage`; for PostgreSQL in a folder of the database's own below
+    `data`."""
     spill_bytes: int = Field(default=1 << 30, ge=0)
     """How much of the records that the store does not take may wait there; 0: none, they wait in memory alone."""
 

@@ -8,7 +8,7 @@ Nothing that we do beside relaying can fail a request: it is caught at the edge,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -29,7 +29,7 @@ from proxy.origins import Origins, model_in, named
 from proxy.paths import Address
 from proxy.placing import Placing
 from proxy.routing import Fields, Router
-from proxy.transcript import Lender, Transcript
+from proxy.transcript import Lender, Trace, Transcript
 from proxy.upstream import HttpUpstream
 from proxy.websockets import REFUSED
 from tfgrpo.dialects import Dialect, decoded, dialect_of
@@ -95,6 +95,7 @@ class Relay:
         self._books = books
         self._limits = limits
         self._lender = lender
+        self.tracer: Callable[[RawHeaders], Trace] | None = None
         self.in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, address: Address) -> None:
@@ -144,6 +145,8 @@ class Relay:
 
     async def _serve(self, arrival: _Arrival, client: Client) -> None:
         transcript = Transcript(self._limits.kept, self._lender)
+        if self.tracer is not None and not self._limits.bypass:
+            transcript.trace = self.tracer(arrival.headers)
         try:
             call = await self._open(arrival, client, transcript)
             if self._origins is not None:
@@ -243,7 +246,7 @@ class Relay:
                 given = await self._placing.give(call, transcript)
                 body = client.chunks(transcript.request.add) if streams else given.body
                 transcript.sending()
-                answer = await self._send(call, arrival, body)
+                answer = await self._send(call, arrival, body, transcript.trace)
                 try:
                     await _relay(answer, _marks(call, given), client, transcript)
                 finally:
@@ -266,13 +269,17 @@ class Relay:
         finally:
             self._close(call, given, transcript)
 
-    async def _send(self, call: Call, arrival: _Arrival, body: bytes | AsyncIterator[bytes] | None) -> Answer:
+    async def _send(
+        self, call: Call, arrival: _Arrival, body: bytes | AsyncIterator[bytes] | None, trace: Trace | None
+    ) -> Answer:
         route = call.route
         if (way := route.upstream.translated) is not None:
             own = shown_key(arrival.fields).decode("latin-1") if route.own and not way.environment else ""
             line = (call.method, arrival.address.below)
             return await self._litellm.send(route.upstream, way, route.credential or own, line, body)
         headers = upward(arrival.headers, key=route.credential, own=route.own)
+        if trace is not None:
+            headers = trace.onward(headers)
         length = arrival.fields.get(b"content-length")
         if length is not None and body is not None and not isinstance(body, bytes):
             headers.append((b"content-length", length))

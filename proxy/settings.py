@@ -76,10 +76,14 @@ class Server(_Section):
     """Where the proxy listens and what it takes."""
 
     host: str = "127.0.0.1"
+    """Where the proxy listens."""
     port: int = Field(default=8000, ge=0, le=65535)
+    """Its port; 0: any that is free."""
     workers: int = Field(default=1, ge=1, le=256)
+    """How many processes serve; each takes one core."""
     admin_key: SecretStr | tuple[SecretStr, ...] | None = None
-    """The key of the control plane; a list of two while one takes the place of the other."""
+    """The key of `/admin`; a list of two while one takes the place of the other. Without it the control plane answers
+    to this machine only."""
     bypass: bool = False
     """A pure relay: nothing is injected and nothing recorded."""
     max_in_flight: int | None = Field(default=None, ge=1)
@@ -96,7 +100,9 @@ class Server(_Section):
     """The largest request body of an API that is read; a larger one is answered 413."""
 
     cors_origins: tuple[str, ...] = ()
-    """The pages that may call the proxy from a browser: exact origins, or `*` alone; none: no header for browsers."""
+    """Pages that may call the proxy from a browser: exact origins (`https://app.example`), or `["*"]`, which allows no
+    credentials. Empty: no headers for browsers, and OPTIONS is relayed like any other method. The control plane never
+    gets any."""
 
     @property
     def admin_keys(self) -> tuple[SecretStr, ...]:
@@ -144,19 +150,28 @@ class Upstream(_Section):
     """A provider: requests whose model fits one of its patterns go there."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
+    """Its name: in paths (`/NAME/v1`), records and metrics."""
     base_url: Annotated[
         str | None, BeforeValidator(lambda value: checked_url(value) if isinstance(value, str) else value)
     ] = None
-    """Needed, but with `provider: litellm`, which knows most providers' addresses."""
+    """Takes the place of `/v1`. Needed, but with `provider: litellm`: then it is the provider's address, where litellm
+    does not know it."""
     models: Patterns = ("*",)
+    """Patterns of the models that go there; one `*` in each stands for any text."""
     api_key: Key | None = None
     """Absent: the client's own credential passes through."""
     provider: Literal["litellm"] | None = None
     """`litellm`: translate for a provider that does not speak the OpenAI API. Absent: relay."""
     custom_llm_provider: str | None = None
-    """The provider as litellm calls it, `anthropic`; no client can choose another."""
+    """With `provider: litellm`: the provider as litellm calls it (`anthropic`, `gemini`, `bedrock`, `vertex_ai`,
+    `ollama_chat`, ...). No model's name can choose another."""
     params: Parameters
+    """With `provider: litellm`: what else the provider needs (`api_version`, `aws_region_name`, `vertex_project`, ...):
+    texts, numbers, true or false; texts are never shown."""
     credentials: Credentials = "client"
+    """With `provider: litellm` and no `api_key`: `client` hands over the key that the client sent, and refuses with 401
+    a request that has none; `environment` keeps the client's key here, and litellm uses `params`, its variables
+    (`ANTHROPIC_API_KEY`) or the machine's role."""
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Upstream:
@@ -182,8 +197,10 @@ class App(_Section):
     """A client application: its keys, and what it may use."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    """Its name, in records and metrics."""
     keys: tuple[Key, ...] = Field(min_length=1)
-    """Two while one takes the place of the other. `sha256:HEX` stands for the key of that hash."""
+    """One, or two while one takes the place of the other. `sha256:HEX` stands for the key with that SHA-256 (`printf %s
+    KEY | sha256sum`), so that the file holds no key."""
     feedback_key: Key | None = None
     """A key that may label this app's exchanges and do nothing else."""
     upstream: str | None = None
@@ -219,27 +236,31 @@ class RouteRule(_Section):
     """Which requests get a set when nobody names one."""
 
     set: str
+    """The set that these requests get."""
     models: Patterns = ("*",)
+    """Patterns of their models; one `*` in each stands for any text."""
 
 
 class Timeouts(_Section):
     """How long an upstream may take, in seconds."""
 
     connect: float = Field(default=10, gt=0)
+    """For names, TCP and TLS."""
     first_byte: float = Field(default=600, gt=0)
     """From the whole request sent to the first byte of the answer, and while it takes nothing of a request; then the
     client gets a 504."""
     idle: float = Field(default=600, gt=0)
     """Between two pieces of an answer; then the client's stream is broken."""
     total: float | None = Field(default=None, gt=0)
-    """From the request's arrival to the answer's end, the client's own pace included; None: as long as it takes."""
+    """The whole exchange from the request's arrival (of an API that is read: from the end of its body) to the answer's
+    end, the client's own pace included. Without it as long as it takes: a stream may rightly take hours."""
 
 
 class Grouping(_Section):
     """How first requests are recognised as the same task."""
 
     ignore: tuple[str, ...] = IGNORED_BY_DEFAULT
-    """Regular expressions whose matches do not count."""
+    """Regular expressions whose matches do not count: without the setting dates, times, UUIDs and epoch stamps."""
     system: bool = True
     """Whether the system text counts."""
 
@@ -263,6 +284,8 @@ class RecorderSettings(_Section):
     """How much of the traffic may wait in memory for the store."""
 
     queue_bytes: int = Field(default=64 * MIB, ge=MIB)
+    """How much may wait in memory for the store, with the copies of requests in flight (beyond the first 32 KiB of each
+    body); what does not fit is cut or dropped."""
     body_bytes: int = Field(default=8 * MIB, ge=1024)
     """What is kept of each body; a longer one is marked as truncated and not learned from."""
     record: Mode = "full"

@@ -6,7 +6,7 @@ It is written by the relay as things happen and read once, at the end, by whoeve
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from tfgrpo.types import Bodies, Outcome
@@ -29,6 +29,13 @@ class Lender(Protocol):
 
     def take_back(self, size: int) -> None:
         """Take back what was lent."""
+
+
+class Trace(Protocol):
+    """The spans of one exchange, where exchanges are traced."""
+
+    def onward(self, headers: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        """Begin the span of the upstream's work; return the headers as it shall see them."""
 
 
 class Copy:
@@ -99,6 +106,7 @@ class Transcript:
         self.status: int | None = None
         self.ended: Outcome | None = None
         self.notes: list[str] = []
+        self.trace: Trace | None = None
 
     def answered(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         """Note the head of an answer, the upstream's or one of ours."""

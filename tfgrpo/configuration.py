@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -23,9 +23,15 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from tfgrpo.errors import UsageError
-from tfgrpo.library import Limits
-from tfgrpo.modes import Mode
 from tfgrpo.retention import RetentionSettings
+from tfgrpo.training_settings import Gate as Gate
+from tfgrpo.training_settings import GraderSettings as GraderSettings
+from tfgrpo.training_settings import MetricSettings as MetricSettings
+from tfgrpo.training_settings import Model as Model
+from tfgrpo.training_settings import Price as Price
+from tfgrpo.training_settings import Splits as Splits
+from tfgrpo.training_settings import Training as Training
+from tfgrpo.training_settings import checked_url as checked_url
 
 PREFIX: Final = "TFGRPO_"
 DEFAULT_FILE: Final = Path("config.yaml")
@@ -49,167 +55,15 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
-
-
-class Price(_Settings):
-    """What a model costs, in US dollars for a million tokens.
-
-    `cached` is for prompt tokens that the provider had in its cache, `reasoning` for tokens of thought; without them
-    they cost what the others do.
-    """
-
-    prompt: float = Field(ge=0)
-    completion: float = Field(ge=0)
-    cached: float | None = Field(default=None, ge=0)
-    reasoning: float | None = Field(default=None, ge=0)
-
-
-class Model(_Settings):
-    """One model and where it is served.
-
-    With a `base_url` it is asked as an OpenAI-compatible endpoint, without one through litellm; `provider` says
-    otherwise. `price` takes the place of the published price.
-    """
-
-    model: str | None = None
-    base_url: str | None = None
-    api_key: SecretStr | None = None
-    provider: Literal["openai", "litellm"] | None = None
-    price: Price | None = None
-
-    @field_validator("base_url")
-    @classmethod
-    def _is_http(cls, value: str | None) -> str | None:
-        return None if value is None else checked_url(value)
-
-
-class Splits(_Settings):
-    """Shares of a data set's tasks that are kept out of training. Validation: from 100 tasks on."""
-
-    held_out: float = Field(default=0.3, ge=0, lt=1)
-    validation: float = Field(default=0.0, ge=0, lt=1)
-
-    @model_validator(mode="after")
-    def _leave_some(self) -> Self:
-        if self.held_out + self.validation >= 1:
-            raise ValueError("held_out and validation leave no task to train on")
-        return self
-
-
-class Gate(_Settings):
-    """The held-out comparison of what a run learned with what is deployed."""
-
-    samples: int = Field(default=7, ge=1)
-    confidence: float = Field(default=0.95, gt=0.5, lt=1)
-    margin: float = Field(default=0.02, ge=0, le=1)
-    minimum_effect: float = Field(default=0.0, ge=0, le=1)
-
-
-class GraderSettings(_Settings):
-    """A grader by name, with its arguments; None is what the grader does without one.
-
-    `pattern` is for `regex`; `json_schema` (in the file `schema`: a mapping, or the path of a file) for `json_schema`;
-    `rubric`, `model` (the optimizer's) and `temperature` for `judge`.
-    """
-
-    name: str
-    pattern: str | None = None
-    json_schema: dict[str, Any] | Path | None = Field(default=None, alias="schema")
-    rubric: str | None = None
-    model: Model | None = None
-    temperature: float | None = Field(default=None, ge=0, le=2)
-
-
-class MetricSettings(_Settings):
-    """How the labels of one metric count: their weight, and the values that stand for 0 and 1."""
-
-    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
-    worst: float = Field(default=0.0, allow_inf_nan=False)
-    best: float = Field(default=1.0, allow_inf_nan=False)
-
-    @model_validator(mode="after")
-    def _spans(self) -> Self:
-        if self.worst == self.best:
-            raise ValueError("worst and best must differ")
-        return self
-
-
-class Training(_Settings):
-    """How a set is trained and evaluated."""
-
-    policy: Model = Model()
-    optimizer: Model = Model()
-    objective: str = ""
-    schedule: str | None = None
-    cache: Path | None = None
-    runner: str = "chat"
-    proxy: str | None = None
-    rollout_seconds: float = Field(default=600, gt=0)
-    ground_truth: Mode = "reward and reference"
-    grader: GraderSettings | None = None
-    grader_seconds: float = Field(default=60.0, gt=0)
-    metrics: dict[str, MetricSettings] = Field(default={"reward": MetricSettings()}, min_length=1)
-    group_size: int = Field(default=5, ge=2, le=64)
-    epochs: int = Field(default=3, ge=1)
-    batch_size: int | None = Field(default=None, ge=1)
-    concurrency: int = Field(default=8, ge=1, le=1024)
-    temperature: float = Field(default=0.7, ge=0, le=2)
-    evaluation_temperature: float = Field(default=0.3, ge=0, le=2)
-    optimizer_temperature: float = Field(default=0.3, ge=0, le=2)
-    max_words: int = Field(default=32, ge=1)
-    max_entries: int = Field(default=50, ge=1)
-    max_library_tokens: int = Field(default=2_000, ge=1)
-    selection: Literal["lexical"] | None = None
-    lessons: int = Field(default=1, ge=1)
-    edits: int | None = Field(default=10, ge=1)
-    rollout_tokens: int = Field(default=8_000, ge=100)
-    harm_confidence: float | None = Field(default=0.7, gt=0.5, lt=1)
-    support: float = Field(default=0.017, ge=0, lt=1)
-    recipe: Literal["ours", "paper"] = "ours"
-    splits: Splits = Splits()
-    gate: Gate = Gate()
-
-    @property
-    def budget(self) -> Limits:
-        """What one request may be given of a library."""
-        return Limits(entries=self.max_entries, words=self.max_words, tokens=self.max_library_tokens)
-
-    @property
-    def deployable(self) -> Limits | None:
-        """The bound of a library that is deployed; None where each trajectory gets a choice of it."""
-        return None if self.selection else self.budget
-
-    @property
-    def selected(self) -> Limits | None:
-        """The bound that entries are chosen within; None where a library is given whole."""
-        return self.budget if self.selection else None
-
-    @field_validator("proxy")
-    @classmethod
-    def _is_http(cls, value: str | None) -> str | None:
-        return None if value is None else checked_url(value)
-
-    @field_validator("grader", mode="before")
-    @classmethod
-    def _named(cls, value: Any) -> Any:
-        return {"name": value} if isinstance(value, str) else value
-
-    @field_validator("metrics", mode="before")
-    @classmethod
-    def _weighed(cls, value: Any) -> Any:
-        """Take a number for a metric as its weight."""
-        if not isinstance(value, dict):
-            return value
-        return {k: {"weight": v} if isinstance(v, int | float) else v for k, v in value.items()}
-
-
-class StoreSettings(_Settings):
+class StoreSettings(BaseModel):
     """Where everything is kept."""
 
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
     url: str = Field(default="sqlite:///data/tfgrpo.db", repr=False)
-    """SQLite's file, or a PostgreSQL database; with a password in it, it is shown nowhere."""
+    """Where everything is kept: SQLite (in WAL mode, on a local disk), or PostgreSQL for proxies on several machines:
+    `postgresql+psycopg://USER:PASSWORD@HOST/NAME`. The database must exist; its tables are made at the first start. The
+    address is shown without its password."""
 
 
 class Layered(BaseSettings):
@@ -327,18 +181,6 @@ def resolve(value: Any, environ: Mapping[str, str], *, path: str = "") -> Any:
     if name not in environ:
         raise UsageError(f"{path}: the environment variable {name} is not set; export it first", field=path)
     return environ[name]
-
-
-def checked_url(value: str) -> str:
-    """Return an http(s) base URL without a slash at its end; ValueError for anything else, or one with a secret."""
-    scheme, _, rest = value.partition("://")
-    if scheme not in ("http", "https") or not rest.split("/", 1)[0]:
-        raise ValueError("is no http:// or https:// address")
-    if "@" in rest.split("/", 1)[0]:
-        raise ValueError("must not hold a user or password; use `api_key`")
-    if "?" in rest or "#" in rest:
-        raise ValueError("must not hold a query or fragment")
-    return value.rstrip("/")
 
 
 def explain(error: ValidationError) -> UsageError:

@@ -83,9 +83,8 @@ def parser() -> Parser:
     _backup(_command(commands, "backup", "copy SQLite's store while the proxy serves"))
     _purge(_command(commands, "purge", "erase the recorded traffic of an app, an end user or a time"))
     _retention(_command(commands, "retention", "say what is older than the configured ages, or delete it"))
-    simulate = commands.add_parser(
-        "simulate", help="serve a simulated provider, to try everything with no key", **_epilog("simulate")
-    )
+    said = "serve a simulated provider, to try everything with no key"
+    simulate = commands.add_parser("simulate", help=said, description=f"S{said[1:]}.", **_epilog("simulate"))
     simulate.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
     simulate.add_argument("--port", type=int, default=9000, help="port to listen on (9000)")
     simulate.add_argument("--seed", type=int, default=0, help="which world is simulated (0)")
