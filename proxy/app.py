@@ -62,6 +62,7 @@ from proxy.scheduler import Scheduler, parse
 from proxy.settings import Settings, load
 from proxy.spill import Spill
 from proxy.telemetry import Meter, Sources, Telemetry
+from proxy.trainings import Datasets, Trainings
 from proxy.upstream import HttpUpstream
 from tfgrpo.errors import TfgrpoError
 from tfgrpo.experiment import Levels
@@ -152,6 +153,7 @@ class Parts:
         self._promotion = _promotion(settings, store, self._deployments, experiments)
         self._retention = Retention(store, experiments, settings.retention)
         self._scheduler = _scheduler(settings, store, config)
+        self._trainings = Trainings(store, config=config)
         self._router = Router(settings)
         self._litellm = LitellmUpstream(settings, self._router.models)
         self._origins = Origins(store) if len(self._router.upstreams) > 1 else None
@@ -174,7 +176,9 @@ class Parts:
         targets = Targets(store, self._recorder, ids, keys, [app.name for app in settings.apps])
         self._feedback = FeedbackEndpoint(keys, targets, self._labels)
         self._admin = _admin(settings, store, self._deployments, experiments, keys=keys)
-        self._dashboard = _dashboard(settings, store, self._deployments, keys, secret=secret)
+        training = _training_pages(settings, store, self._trainings)
+        limits = settings.training.deployable
+        self._dashboard = dashboard.create(store, self._deployments, keys, secret, training=training, limits=limits)
         self._keys, self._telemetry = keys, self._observed(settings, experiments)
         self._health = self._healthy()
 
@@ -217,6 +221,7 @@ class Parts:
 
     async def stop(self) -> None:
         """Stop in the reverse order of what depends on what: nothing is lost that was taken in."""
+        await self._trainings.stop()
         if self._scheduler is not None:
             await self._scheduler.stop()
         await self._retention.stop()
@@ -311,8 +316,10 @@ def _admin(
     return admin.create(store, deployments, keys, live, settings.training.deployable)
 
 
-def _dashboard(settings: Settings, store: Store, deployments: Deployments, keys: Keys, *, secret: bytes) -> ASGIApp:
-    return dashboard.create(store, deployments, keys, secret, limits=settings.training.deployable)
+def _training_pages(settings: Settings, store: Store, trainings: Trainings) -> dashboard.TrainingPages:
+    datasets = Datasets(settings.outage.folder_for(settings.store.url).with_suffix(".datasets"))
+    grader = settings.training.grader
+    return dashboard.TrainingPages(store, trainings, datasets, grader.name if grader is not None else None)
 
 
 def _experiments(settings: Settings, store: Store) -> Experiments:
