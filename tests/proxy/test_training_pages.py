@@ -2,96 +2,35 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import re
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from proxy.dashboard.training import RUNS
 from tests.conftest import RunningProxy, StartProxy
 from tests.proxy.browser import Browser, text
-from tests.upstreams import PATIENCE
-from tfgrpo.simulation.world import World
+from tests.simulated import SECRET, simulated, tasks, training_proxy
 from tfgrpo.store import Run, Store
-
-GRADER = "python:tfgrpo.simulation.tasks:grade"
-SECRET = "sk-never-shown"
 
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-m", "tfgrpo", "simulate", "--port", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        _wait(port)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.terminate()
-        process.wait(PATIENCE)
-
-
-def _wait(port: int) -> None:
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
-        line = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-        try:
-            line.request("GET", "/v1/models")
-            line.getresponse().read()
-        except ConnectionError:
-            continue
-        else:
-            return
-        finally:
-            line.close()
-    raise AssertionError(f"nothing listens on {port}")
+    with simulated() as url:
+        yield url
 
 
 @pytest.fixture
 def proxy(start_proxy: StartProxy, provider: str, tmp_path: Path) -> RunningProxy:
-    return _proxy(start_proxy, tmp_path, provider)
+    return training_proxy(start_proxy, tmp_path, provider)
 
 
 @pytest.fixture
 def slow(start_proxy: StartProxy, provider: str, tmp_path: Path) -> RunningProxy:
     """A proxy whose runs ask one thing at a time."""
-    return _proxy(start_proxy, tmp_path, provider, concurrency=1)
-
-
-def _proxy(start_proxy: StartProxy, folder: Path, provider: str | None, **more: int) -> RunningProxy:
-    training: dict[str, Any] = {
-        "epochs": 2,
-        **more,
-        "grader": GRADER,
-        "gate": {"samples": 3},
-        "cache": str(folder / "memo"),
-    }
-    for role in ("policy", "optimizer") if provider else ():
-        price = {"prompt": 1.0, "completion": 2.0}
-        training[role] = {"model": f"sim-{role}", "base_url": provider, "api_key": SECRET, "price": price}
-    sections = {"store": {"url": f"sqlite:///{folder / 'store.db'}"}, "training": training}
-    config = folder / "config.yaml"
-    config.write_text(yaml.safe_dump(sections))
-    return start_proxy(config=config, **sections)
-
-
-def _tasks(count: int = 100) -> str:
-    tasks = World.draw(0).tasks(count, split="train")
-    return "\n".join(json.dumps({"question": one["question"], "answer": one["answer"]}) for one in tasks)
+    return training_proxy(start_proxy, tmp_path, provider, concurrency=1)
 
 
 def _run(proxy: RunningProxy, run_id: str) -> Run:
@@ -112,7 +51,7 @@ def _events(person: Browser, run: str) -> str:
 
 def test_a_run_is_estimated_started_watched_to_its_end_and_read(proxy: RunningProxy) -> None:
     person = Browser(proxy)
-    asked = person.send(f"{RUNS}/estimate", set="office", **{"from": "dataset"}, lines=_tasks())
+    asked = person.send(f"{RUNS}/estimate", set="office", **{"from": "dataset"}, lines=tasks())
     assert asked.status == 200
     assert re.search(r"<dt>Money</dt><dd>\$[\d.]+ to \$[\d.]+</dd>", text(asked))
     began = person.confirm(asked, RUNS)
@@ -137,7 +76,7 @@ def test_a_run_is_estimated_started_watched_to_its_end_and_read(proxy: RunningPr
 
 def test_a_run_that_is_asked_to_stop_says_that_it_stopped_and_what_to_do(slow: RunningProxy) -> None:
     person = Browser(slow)
-    asked = person.send(f"{RUNS}/estimate", set="office", **{"from": "dataset"}, lines=_tasks(150))
+    asked = person.send(f"{RUNS}/estimate", set="office", **{"from": "dataset"}, lines=tasks(150))
     run = person.confirm(asked, RUNS).headers["location"]
     assert "It makes no version." in text(person.send(f"{run}/stop"))
     assert person.send(f"{run}/stop", confirmed="yes").status == 303
@@ -149,14 +88,14 @@ def test_a_run_that_is_asked_to_stop_says_that_it_stopped_and_what_to_do(slow: R
 
 def test_a_run_ends_with_the_proxy(slow: RunningProxy) -> None:
     person = Browser(slow)
-    asked = person.send(f"{RUNS}/estimate", set="office", **{"from": "dataset"}, lines=_tasks(150))
+    asked = person.send(f"{RUNS}/estimate", set="office", **{"from": "dataset"}, lines=tasks(150))
     run = person.confirm(asked, RUNS).headers["location"]
     slow.stop()
     assert _run(slow, run.rsplit("/", 1)[1]).status == "stopped"
 
 
 def test_what_keeps_a_run_from_starting_stands_in_its_form(start_proxy: StartProxy, tmp_path: Path) -> None:
-    person = Browser(_proxy(start_proxy, tmp_path, None))
+    person = Browser(training_proxy(start_proxy, tmp_path, None))
     answer = person.send(f"{RUNS}/estimate", set="office", **{"from": "dataset"}, lines='{"question": "<b>?"}')
     assert answer.status == 400
     assert 'role="alert">no model is configured: set training.optimizer.model' in text(answer)
