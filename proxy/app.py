@@ -59,7 +59,7 @@ from proxy.relay import Limits, Relay
 from proxy.retention import Retention
 from proxy.routing import Router
 from proxy.scheduler import Scheduler, parse
-from proxy.settings import Settings, load
+from proxy.settings import DEFAULT_APP, Settings, load
 from proxy.spill import Spill
 from proxy.telemetry import Meter, Sources, Telemetry
 from proxy.trainings import Datasets, Trainings
@@ -178,7 +178,10 @@ class Parts:
         self._admin = _admin(settings, store, self._deployments, experiments, keys=keys)
         training = _training_pages(settings, store, self._trainings)
         limits = settings.training.deployable
-        self._dashboard = dashboard.create(store, self._deployments, keys, secret, training=training, limits=limits)
+        apps = [DEFAULT_APP, *(app.name for app in settings.apps)]
+        self._dashboard = dashboard.create(
+            store, self._deployments, keys, secret, training=training, apps=apps, limits=limits
+        )
         self._keys, self._telemetry = keys, self._observed(settings, experiments)
         self._health = self._healthy()
 

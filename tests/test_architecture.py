@@ -31,6 +31,7 @@ OPEN_TO_PROXY = {
     "retention",
     "weighing",
     "report",
+    "traffic",
 }
 """The rooms of `tfgrpo` that `proxy` may enter. `configuration` holds the sections that both programs read."""
 

@@ -7,7 +7,7 @@ only a person on this machine, and the cookie serves the forms alone.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,10 +16,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from proxy.attempts import Attempts
 from proxy.auth import Keys
 from proxy.dashboard import assets, pages
 from proxy.dashboard.forms import DATASET_BYTES, MOST_BYTES, Form
-from proxy.dashboard.sessions import COOKIE, SECONDS, Sessions, WrongKeys
+from proxy.dashboard.groups import GROUPS, GroupPages
+from proxy.dashboard.sessions import COOKIE, SECONDS, Sessions
 from proxy.dashboard.sets import SetPages
 from proxy.dashboard.training import RUNS, TrainingPages
 from proxy.deployments import Deployments
@@ -43,11 +45,12 @@ def create(
     secret: bytes,
     *,
     training: TrainingPages,
+    apps: Sequence[str],
     limits: Limits | None = None,
 ) -> ASGIApp:
-    """Return the ASGI app of `/admin` and every path below it but `/admin/api`."""
+    """Return the ASGI app of `/admin` and every path below it but `/admin/api`. `apps` are those with traffic."""
     door = _Door(keys, secret)
-    sets = SetPages(store, deployments, limits)
+    sets, groups = SetPages(store, deployments, limits), GroupPages(store, apps)
     one, run = "/admin/sets/{set}", f"{RUNS}/{{run}}"
     return Starlette(
         routes=[
@@ -65,6 +68,8 @@ def create(
             Route(f"{one}/edit", door.acted(sets.store_edit), methods=["POST"]),
             Route(f"{one}/deploy", door.acted(sets.deploy), methods=["POST"]),
             Route(f"{one}/rollback", door.acted(sets.rollback), methods=["POST"]),
+            Route(GROUPS, door.shown(groups.all)),
+            Route(f"{GROUPS}/{{run}}/{{step:int}}/{{place:int}}", door.shown(groups.one)),
             Route(RUNS, door.shown(training.all), methods=["GET"]),
             Route(RUNS, door.acted(training.start), methods=["POST"]),
             Route(f"{RUNS}/new", door.shown(training.ask)),
@@ -89,7 +94,7 @@ class _Door:
     def __init__(self, keys: Keys, secret: bytes) -> None:
         self._keys = keys
         self._sessions = Sessions(hashlib.blake2b(keys.admin_mark, key=secret, digest_size=32).digest())
-        self._wrong = WrongKeys()
+        self._wrong = Attempts()
 
     def shown(self, show: Show) -> Show:
         """Wrap a page that only shows."""
@@ -141,7 +146,7 @@ class _Door:
             return answer
         key = (await Form.sent(request)).text("key", longest=_LONGEST_KEY)
         if not self._keys.is_admin_key(key):
-            self._wrong.count(address)
+            self._wrong.failed(address)
             return pages.page("login.html", status=401, token=None, said="key: this is not the admin key")
         answer = pages.see(HOME)
         _give(answer, request, self._sessions.begin())

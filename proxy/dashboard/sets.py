@@ -33,7 +33,7 @@ class SetPages:
 
     def __init__(self, store: Store, deployments: Deployments, limits: Limits | None) -> None:
         self._sets = store.sets
-        self._glances = store.glances
+        self._glances, self._evidence = store.glances, store.evidence
         self._limits = limits
         self._deployments = deployments
 
@@ -64,10 +64,16 @@ class SetPages:
         )
 
     async def version(self, request: Request) -> Response:
-        """Show one version: its entries, and the groups that each rests on."""
+        """Show one version: its entries, what each is worth where it was measured, the groups that it rests on."""
         name, number = request.path_params["set"], request.path_params["version"]
-        found = await asyncio.to_thread(self._sets.version, name, number)
-        return pages.page("version.html", token=request.state.token, name=name, version=found)
+
+        def work() -> dict[str, Any]:
+            found = self._sets.version(name, number)
+            measured = self._evidence.newest("ablation", name, number)
+            worth = {one["id"]: one for one in measured.result.get("entries", ())} if measured else {}
+            return {"version": found, "measured": measured, "worth": worth}
+
+        return pages.page("version.html", token=request.state.token, name=name, **await asyncio.to_thread(work))
 
     async def diff(self, request: Request) -> Response:
         """Show how two versions of a set differ."""

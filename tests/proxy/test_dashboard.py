@@ -4,9 +4,11 @@ import re
 
 import pytest
 
-from proxy.dashboard.sessions import SECONDS, WRONG_KEYS, Sessions, WrongKeys
+from proxy.attempts import MOST_WRONG
+from proxy.dashboard.sessions import SECONDS, Sessions
 from tests.conftest import RunningProxy, StartProxy
 from tests.proxy.browser import Browser, text
+from tfgrpo.store import Finding, Store
 
 SET = "/admin/sets/math"
 
@@ -43,7 +45,7 @@ def test_a_session_is_a_cookie_that_no_script_and_no_other_site_can_use(proxy: R
 
 def test_wrong_keys_are_refused_and_soon_no_more_of_them_are_answered(proxy: RunningProxy) -> None:
     person = Browser(proxy)
-    assert [person.post("/admin/login", {"key": "guess"}).status for _ in range(WRONG_KEYS)] == [401] * WRONG_KEYS
+    assert [person.post("/admin/login", {"key": "guess"}).status for _ in range(MOST_WRONG)] == [401] * MOST_WRONG
     late = person.post("/admin/login", {"key": "root"})
     assert (late.status, "retry-after" in late.headers) == (429, True)
 
@@ -104,6 +106,24 @@ def test_an_edit_by_hand_is_a_new_version_that_keeps_ids_once_confirmed(person: 
     stored = person.post(f"{SET}/edit", [*fields, ("confirmed", "yes")])
     assert (stored.status, stored.headers["location"]) == (303, f"{SET}/versions/3")
     assert "<code>e2</code> Units." in text(person.get(f"{SET}/versions/3"))
+
+
+def test_an_entry_says_what_it_is_worth_where_that_was_measured(proxy: RunningProxy, person: Browser) -> None:
+    one = {"id": "e1", "text": "Show every step.", "effect": 0.12, "interval": [0.02, 0.22], "verdict": "helps"}
+    found = Finding("k", "ablation", "math", 2, "tasks", "m", None, {"entries": [one], "n": 40, "k": 8})
+    store = Store.open(proxy.settings.store.url)
+    store.evidence.keep(found)
+    store.close()
+    assert '<span class="tag helps">helps</span> +0.120, between +0.020 and +0.220' in text(
+        person.get(f"{SET}/versions/2")
+    )
+    assert "between" not in text(person.get(f"{SET}/versions/1"))
+
+
+def test_a_rollback_names_what_was_deployed_when_it_was_decided(person: Browser) -> None:
+    for revision, live in enumerate("12"):
+        person.send(f"{SET}/deploy", live=live, if_revision=str(revision), confirmed="yes")
+    assert person.send(f"{SET}/rollback", confirmed="yes").status == 400
 
 
 @pytest.mark.parametrize("token", ["", "0" * 64, "ü"])
@@ -173,13 +193,3 @@ def test_a_session_ends_with_its_time() -> None:
 @pytest.mark.parametrize("cookie", ["", ".", "a.b.c", "99999999999.aa.", "ü.ü.ü"])
 def test_a_cookie_that_is_not_ours_holds_nothing(cookie: str) -> None:
     assert not Sessions(b"s" * 32).holds(cookie)
-
-
-def test_an_address_may_try_again_after_a_minute() -> None:
-    now = 0.0
-    wrong = WrongKeys(clock=lambda: now)
-    for _ in range(WRONG_KEYS):
-        wrong.count("10.0.0.1")
-    assert (wrong.wait("10.0.0.1"), wrong.wait("10.0.0.2")) == (60.0, 0.0)
-    now = 61.0
-    assert wrong.wait("10.0.0.1") == 0.0
