@@ -120,6 +120,15 @@ def test_an_entry_says_what_it_is_worth_where_that_was_measured(proxy: RunningPr
     assert "between" not in text(person.get(f"{SET}/versions/1"))
 
 
+def test_a_candidate_is_stopped_or_made_live_and_the_control_share_stays(person: Browser) -> None:
+    wish = {"live": "1", "candidate": "2", "candidate_share": "10", "control_share": "5"}
+    person.send(f"{SET}/deploy", **wish, if_revision="0", confirmed="yes")
+    shown = person.get(SET).body.decode()
+    form = shown[shown.index('id="candidate-now"') :].partition("</form>")[0]
+    assert 'name="control_share" value="5"' in form
+    assert re.findall(r'name="live" value="(\d*)">([^<]*)', form) == [("2", "Make it live…"), ("1", "Stop it…")]
+
+
 def test_a_rollback_names_what_was_deployed_when_it_was_decided(person: Browser) -> None:
     for revision, live in enumerate("12"):
         person.send(f"{SET}/deploy", live=live, if_revision=str(revision), confirmed="yes")
