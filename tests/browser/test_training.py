@@ -45,6 +45,13 @@ def test_a_person_goes_from_a_data_set_to_a_live_version(
     assert faults(page) == []
     expect(page.get_by_role("heading", name="What version 1 says")).to_be_visible()
     assert faults(page) == []
+    run = page.url
+    page.goto("/admin/groups")
+    assert faults(page) == []
+    page.get_by_role("row").nth(1).get_by_role("link").click()
+    expect(page.get_by_role("heading", name="From the worst to the best")).to_be_visible()
+    assert faults(page) == []
+    page.goto(run)
     press(page, "Deploy version 1…")
     expect(page.get_by_label("Live version")).to_have_value("1")
     press(page, "Deploy…")
