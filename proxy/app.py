@@ -60,9 +60,10 @@ from proxy.relay import Limits, Relay
 from proxy.retention import Retention
 from proxy.routing import Router
 from proxy.scheduler import Scheduler, parse
-from proxy.settings import Settings, load
+from proxy.settings import DEFAULT_APP, Settings, load
 from proxy.spill import Spill
 from proxy.telemetry import Meter, Sources, Telemetry
+from proxy.trainings import Datasets, Trainings
 from proxy.upstream import HttpUpstream
 from tfgrpo.errors import TfgrpoError
 from tfgrpo.experiment import Levels
@@ -154,6 +155,7 @@ class Parts:
         self._bypass = Bypass(store, configured=settings.server.bypass, peers=peers)
         self._retention = Retention(store, experiments, settings.retention)
         self._scheduler = _scheduler(settings, store, config)
+        self._trainings = Trainings(store, config=config)
         self._router = Router(settings)
         self._litellm = LitellmUpstream(settings, self._router.models)
         self._origins = Origins(store) if len(self._router.upstreams) > 1 else None
@@ -175,12 +177,22 @@ class Parts:
         self.serve: Application = Cors(self.dispatch, origins) if origins else self.dispatch
         targets = Targets(store, self._recorder, ids, keys, [app.name for app in settings.apps])
         self._feedback = FeedbackEndpoint(keys, targets, self._labels)
-        live = ExperimentApi(experiments, settings.promotion.mode)
-        limits = settings.training.deployable
-        self._admin = admin.create(store, self._deployments, keys, live, limits, bypass=self._bypass)
-        self._dashboard = _dashboard(settings, store, self._deployments, keys, secret=secret)
-        self._keys, self._telemetry = keys, self._observed(settings, experiments)
+        self._keys = keys
+        self._admin, self._dashboard = self._control(settings, experiments, secret=secret)
+        self._telemetry = self._observed(settings, experiments)
         self._health = self._healthy()
+
+    def _control(self, settings: Settings, experiments: Experiments, *, secret: bytes) -> tuple[ASGIApp, ASGIApp]:
+        """Make the admin API and the dashboard."""
+        store, deployments, keys = self._store, self._deployments, self._keys
+        limits = settings.training.deployable
+        live = ExperimentApi(experiments, settings.promotion.mode)
+        training = _training_pages(settings, store, self._trainings)
+        apps = [DEFAULT_APP, *(app.name for app in settings.apps)]
+        return (
+            admin.create(store, deployments, keys, live, limits, bypass=self._bypass),
+            dashboard.create(store, deployments, keys, secret, training=training, apps=apps, limits=limits),
+        )
 
     def _healthy(self) -> Health:
         return Health(
@@ -225,6 +237,7 @@ class Parts:
 
     async def stop(self) -> None:
         """Stop in the reverse order of what depends on what: nothing is lost that was taken in."""
+        await self._trainings.stop()
         if self._scheduler is not None:
             await self._scheduler.stop()
         await self._retention.stop()
@@ -312,8 +325,10 @@ def _scheduler(settings: Settings, store: Store, config: Path | None) -> Schedul
     return Scheduler(store, parse(settings.training.schedule), sets=tuple(named), config=config)
 
 
-def _dashboard(settings: Settings, store: Store, deployments: Deployments, keys: Keys, *, secret: bytes) -> ASGIApp:
-    return dashboard.create(store, deployments, keys, secret, limits=settings.training.deployable)
+def _training_pages(settings: Settings, store: Store, trainings: Trainings) -> dashboard.TrainingPages:
+    datasets = Datasets(settings.outage.folder_for(settings.store.url).with_suffix(".datasets"))
+    grader = settings.training.grader
+    return dashboard.TrainingPages(store, trainings, datasets, grader.name if grader is not None else None)
 
 
 def _experiments(settings: Settings, store: Store) -> Experiments:

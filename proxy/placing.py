@@ -35,6 +35,11 @@ class Placing:
         self._bypass = bypass
         self._secret = secret
 
+    @property
+    def bypassed(self) -> bool:
+        """Whether requests are relayed, and nothing else."""
+        return self._bypass.on
+
     def nothing(self, call: Call) -> Given:
         """Return what a request gets that never came whole, or was not placed yet."""
         if self._bypass.on:

@@ -145,7 +145,7 @@ class Relay:
 
     async def _serve(self, arrival: _Arrival, client: Client) -> None:
         transcript = Transcript(self._limits.kept, self._lender)
-        if self.tracer is not None and not self._limits.bypass:
+        if self.tracer is not None and not self._placing.bypassed:
             transcript.trace = self.tracer(arrival.headers)
         try:
             call = await self._open(arrival, client, transcript)

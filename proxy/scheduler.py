@@ -168,9 +168,9 @@ class Scheduler:
             return
         assert process.stdout is not None
         _log.info("training of %s started (process %d)", name, process.pid)
-        tail = asyncio.create_task(_tail(process.stdout))
-        await self._until_ended(process, tail)
-        said = (await tail).decode("utf-8", "replace").strip().splitlines()
+        last = asyncio.create_task(tail(process.stdout))
+        await self._until_ended(process, last)
+        said = (await last).decode("utf-8", "replace").strip().splitlines()
         code = await process.wait()
         _log.log(
             logging.INFO if code == 0 else logging.WARNING,
@@ -180,22 +180,22 @@ class Scheduler:
             said[-1] if said else "it said nothing",
         )
 
-    async def _until_ended(self, process: Process, tail: asyncio.Task[bytes]) -> None:
+    async def _until_ended(self, process: Process, last: asyncio.Task[bytes]) -> None:
         """Wait until the process has closed its output, which it does at its end; end it when the proxy stops."""
         stop = asyncio.create_task(self._stopping.wait())
-        while not tail.done() and not stop.done():
-            await asyncio.wait({tail, stop}, timeout=RENEW_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        while not last.done() and not stop.done():
+            await asyncio.wait({last, stop}, timeout=RENEW_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             await self._holds_lease()
         stop.cancel()
-        if tail.done():
+        if last.done():
             return
         process.terminate()
-        await asyncio.wait({tail}, timeout=END_SECONDS)
-        if not tail.done():
+        await asyncio.wait({last}, timeout=END_SECONDS)
+        if not last.done():
             process.kill()
 
 
-async def _tail(output: asyncio.StreamReader) -> bytes:
+async def tail(output: asyncio.StreamReader) -> bytes:
     """Read to the end and return the last of it. A progress bar makes no lines, so it is read in pieces."""
     kept = b""
     while piece := await output.read(TAIL_BYTES):

@@ -85,7 +85,8 @@ class Server(_Section):
     """The key of `/admin`; a list of two while one takes the place of the other. Without it the control plane answers
     to this machine only."""
     bypass: bool = False
-    """A pure relay: nothing is injected and nothing recorded."""
+    """A pure relay: nothing is injected and nothing recorded. `PUT /admin/api/bypass` does the same without a restart,
+    unless this is true."""
     max_in_flight: int | None = Field(default=None, ge=1)
     """Requests at once in one worker; one more is answered 503."""
     drain_seconds: int = Field(default=30, ge=0)

@@ -54,13 +54,13 @@ class _Server(uvicorn.Server):
 class RunningProxy:
     """A proxy in a thread. `store` is the file of its store; read it through `recorded` or after `stop`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, config: Path | None = None) -> None:
         self.settings = settings
         store = Store.open(settings.store.url, migrate=True, later=True)
         store.close()
         self._socket = bind(settings.server)
         self.port: int = self._socket.getsockname()[1]
-        self._server = _Server(configured(App(settings), settings.server, log=None))
+        self._server = _Server(configured(App(settings, config), settings.server, log=None))
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
 
     @property
@@ -142,15 +142,18 @@ StartUpstream = Callable[..., RawUpstream]
 
 @pytest.fixture
 def start_proxy(tmp_path: Path) -> Iterator[StartProxy]:
-    """Start proxies: `start_proxy(upstream_url, server={...}, apps=[...])`, other sections as in config.yaml."""
+    """Start proxies: `start_proxy(upstream_url, server={...}, apps=[...])`, other sections as in config.yaml.
+
+    `config` is the file that processes of theirs read.
+    """
     running: list[RunningProxy] = []
 
-    def start(upstream: str | None = None, **sections: Any) -> RunningProxy:
+    def start(upstream: str | None = None, config: Path | None = None, **sections: Any) -> RunningProxy:
         values: dict[str, Any] = {"store": {"url": f"sqlite:///{tmp_path / 'store.db'}"}, **sections}
         values["server"] = {"port": 0, "drain_seconds": 5, **sections.get("server", {})}
         if upstream is not None:
             values["upstreams"] = [{"name": "up", "base_url": upstream}]
-        proxy = RunningProxy(Settings.model_validate(values))
+        proxy = RunningProxy(Settings.model_validate(values), config)
         running.append(proxy)
         proxy.start()
         return proxy

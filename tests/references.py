@@ -26,6 +26,7 @@ from proxy import admin
 from proxy.__main__ import command_line
 from proxy.admin_experiment import ExperimentApi
 from proxy.auth import Keys
+from proxy.bypass import Bypass
 from proxy.deployments import Deployments
 from proxy.experiments import Experiments
 from proxy.settings import Settings
@@ -224,7 +225,7 @@ async def _document() -> dict[str, Any]:
         store = Store.open(f"sqlite:///{folder}/s.db", migrate=True)
         try:
             live = ExperimentApi(Experiments(store, window=86400, early=3600, levels=Levels()), "manual")
-            app = admin.create(store, Deployments(store), Keys(Settings(), b"s" * 32), live)
+            app = admin.create(store, Deployments(store), Keys(Settings(), b"s" * 32), live, bypass=Bypass(store))
             answer = await call(app, "GET", admin.DOCUMENT)
         finally:
             store.close()

@@ -30,6 +30,8 @@ OPEN_TO_PROXY = {
     "durations",
     "retention",
     "weighing",
+    "report",
+    "traffic",
 }
 """The rooms of `tfgrpo` that `proxy` may enter. `configuration` holds the sections that both programs read."""
 

@@ -8,5 +8,6 @@ that it serves itself (`assets`) make pages quicker; nothing needs them.
 from __future__ import annotations
 
 from proxy.dashboard.door import create
+from proxy.dashboard.training import TrainingPages
 
-__all__ = ["create"]
+__all__ = ["TrainingPages", "create"]

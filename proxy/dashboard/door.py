@@ -7,7 +7,7 @@ only a person on this machine, and the cookie serves the forms alone.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,11 +16,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from proxy.attempts import Attempts
 from proxy.auth import Keys
 from proxy.dashboard import assets, pages
-from proxy.dashboard.forms import Form
-from proxy.dashboard.sessions import COOKIE, SECONDS, Sessions, WrongKeys
+from proxy.dashboard.forms import DATASET_BYTES, MOST_BYTES, Form
+from proxy.dashboard.groups import GROUPS, GroupPages
+from proxy.dashboard.sessions import COOKIE, SECONDS, Sessions
 from proxy.dashboard.sets import SetPages
+from proxy.dashboard.training import RUNS, TrainingPages
 from proxy.deployments import Deployments
 from proxy.errors import ProxyError, from_tfgrpo
 from tfgrpo.errors import TfgrpoError
@@ -36,12 +39,19 @@ Act = Callable[[Request, Form], Awaitable[Response]]
 
 
 def create(
-    store: Store, deployments: Deployments, keys: Keys, secret: bytes, *, limits: Limits | None = None
+    store: Store,
+    deployments: Deployments,
+    keys: Keys,
+    secret: bytes,
+    *,
+    training: TrainingPages,
+    apps: Sequence[str],
+    limits: Limits | None = None,
 ) -> ASGIApp:
-    """Return the ASGI app of `/admin` and every path below it but `/admin/api`."""
+    """Return the ASGI app of `/admin` and every path below it but `/admin/api`. `apps` are those with traffic."""
     door = _Door(keys, secret)
-    sets = SetPages(store, deployments, limits)
-    one = "/admin/sets/{set}"
+    sets, groups = SetPages(store, deployments, limits), GroupPages(store, apps)
+    one, run = "/admin/sets/{set}", f"{RUNS}/{{run}}"
     return Starlette(
         routes=[
             Route("/admin", door.shown(_home)),
@@ -58,6 +68,16 @@ def create(
             Route(f"{one}/edit", door.acted(sets.store_edit), methods=["POST"]),
             Route(f"{one}/deploy", door.acted(sets.deploy), methods=["POST"]),
             Route(f"{one}/rollback", door.acted(sets.rollback), methods=["POST"]),
+            Route(GROUPS, door.shown(groups.all)),
+            Route(f"{GROUPS}/{{run}}/{{step:int}}/{{place:int}}", door.shown(groups.one)),
+            Route(RUNS, door.shown(training.all), methods=["GET"]),
+            Route(RUNS, door.acted(training.start), methods=["POST"]),
+            Route(f"{RUNS}/new", door.shown(training.ask)),
+            Route(f"{RUNS}/estimate", door.acted(training.estimate, most=DATASET_BYTES), methods=["POST"]),
+            Route(run, door.shown(training.one)),
+            Route(f"{run}/events", door.shown(training.events)),
+            Route(f"{run}/stop", door.acted(training.stop), methods=["POST"]),
+            Route(f"{run}/report", door.shown(training.report)),
         ],
         exception_handlers={
             ProxyError: _refused,
@@ -74,7 +94,7 @@ class _Door:
     def __init__(self, keys: Keys, secret: bytes) -> None:
         self._keys = keys
         self._sessions = Sessions(hashlib.blake2b(keys.admin_mark, key=secret, digest_size=32).digest())
-        self._wrong = WrongKeys()
+        self._wrong = Attempts()
 
     def shown(self, show: Show) -> Show:
         """Wrap a page that only shows."""
@@ -93,14 +113,14 @@ class _Door:
 
         return endpoint
 
-    def acted(self, act: Act) -> Show:
-        """Wrap a form: it counts only with the token of the session that it came from."""
+    def acted(self, act: Act, *, most: int = MOST_BYTES) -> Show:
+        """Wrap a form of `most` bytes: it counts only with the token of the session that it came from."""
 
         async def endpoint(request: Request) -> Response:
             cookie = self._session(request)
             if cookie is None:
                 raise ProxyError(401, "your session is over; log in and send the form again", code="no_session")
-            form = await Form.sent(request)
+            form = await Form.sent(request, most=most)
             if not self._sessions.fits(form.text("token"), cookie):
                 said = "token does not fit your session: open the page again and send the form from there"
                 raise ProxyError(403, said, code="invalid_token", param="token")
@@ -126,7 +146,7 @@ class _Door:
             return answer
         key = (await Form.sent(request)).text("key", longest=_LONGEST_KEY)
         if not self._keys.is_admin_key(key):
-            self._wrong.count(address)
+            self._wrong.failed(address)
             return pages.page("login.html", status=401, token=None, said="key: this is not the admin key")
         answer = pages.see(HOME)
         _give(answer, request, self._sessions.begin())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from urllib.parse import parse_qsl
 
@@ -11,6 +12,9 @@ from proxy import json_bodies
 from proxy.errors import ProxyError
 
 MOST_BYTES = 1 << 20
+"""Of a form, but for one that may carry a data set."""
+
+DATASET_BYTES = 12 << 20
 MOST_FIELDS = 2000
 LONGEST_REASON = 1000
 _MOST_DIGITS = 9
@@ -25,9 +29,11 @@ class Form:
             self._values.setdefault(name, []).append(value)
 
     @classmethod
-    async def sent(cls, request: Request) -> Form:
-        """Read the body of a request."""
-        return cls(_pairs(await json_bodies.read(request.receive, limit=MOST_BYTES)))
+    async def sent(cls, request: Request, *, most: int = MOST_BYTES) -> Form:
+        """Read the body of a request, of `most` bytes."""
+        raw = await json_bodies.read(request.receive, limit=most)
+        # Megabytes take a while: that is not for the loop that requests run on.
+        return cls(_pairs(raw) if most <= MOST_BYTES else await asyncio.to_thread(_pairs, raw))
 
     @classmethod
     def query(cls, request: Request) -> Form:
@@ -38,13 +44,13 @@ class Form:
         """Return every value of a field."""
         return self._values.get(name, [])
 
-    def text(self, name: str, *, longest: int = LONGEST_REASON) -> str:
-        """Return a field that is sent once, or the empty text."""
+    def text(self, name: str, *, longest: int | None = LONGEST_REASON) -> str:
+        """Return a field that is sent once, or the empty text; `longest` None: of any length."""
         values = self.all(name)
         if len(values) > 1:
             raise refused(name, "stands there more than once")
         value = values[0].strip() if values else ""
-        if len(value) > longest:
+        if longest is not None and len(value) > longest:
             raise refused(name, f"is longer than {longest} characters")
         return value
 

@@ -5,6 +5,7 @@ It knows no store and no session; what a template shows comes in.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -47,6 +48,11 @@ def page(template: str, *, status: int = 200, **values: object) -> Response:
     return HTMLResponse(_ENGINE.get_template(template).render(**values), status, HEADERS)
 
 
+def piece(template: str, **values: object) -> str:
+    """Return a part of a page, rendered alone."""
+    return _ENGINE.get_template(template).render(**values)
+
+
 def see(path: str) -> Response:
     """Send the browser to another page of ours."""
     return RedirectResponse(path, 303, HEADERS)
@@ -61,4 +67,33 @@ def _percent(share: float) -> str:
 
 
 _ENGINE.globals |= {"places": PLACES, "asset": assets.address}
-_ENGINE.filters |= {"moment": _moment, "percent": _percent}
+
+
+def _usd(value: float | None) -> str:
+    if value is None:
+        return "unknown"
+    return f"${value:,.2f}" if value >= 1 or not value else f"${value:.4f}"
+
+
+def _span(both: Sequence[float]) -> str:
+    """Return a low and a high number as one, or as a span."""
+    return " to ".join(dict.fromkeys(f"{one:,}" for one in both))
+
+
+def _usd_span(both: Sequence[float] | None) -> str:
+    return "unknown" if both is None else " to ".join(dict.fromkeys(_usd(one) for one in both))
+
+
+def _seconds(took: float) -> str:
+    minutes, rest = divmod(round(took), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+_ENGINE.filters |= {
+    "moment": _moment,
+    "percent": _percent,
+    "seconds": _seconds,
+    "span": _span,
+    "usd": _usd,
+    "usd_span": _usd_span,
+}

@@ -1,4 +1,4 @@
-"""Who is logged in: signed cookies that expire, the tokens of their forms, and how often a wrong key may be tried.
+"""Who is logged in: signed cookies that expire, and the tokens of their forms.
 
 Nothing is stored: a cookie carries its end and a MAC that is keyed with the store's secret and the admin keys as they
 are, so every worker knows it, and changing a key ends all sessions.
@@ -10,18 +10,11 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections import OrderedDict, deque
 from collections.abc import Callable
 
 COOKIE = "tfgrpo_session"
 SECONDS = 12 * 3600
 """How long a login lasts."""
-
-WRONG_KEYS = 10
-"""So many wrong keys of one address in `WRONG_SECONDS` are answered; then it has to wait."""
-
-WRONG_SECONDS = 60.0
-_MOST_ADDRESSES = 1000
 
 
 class Sessions:
@@ -53,25 +46,3 @@ class Sessions:
 
     def _mac(self, purpose: str, text: str) -> str:
         return hmac.new(self._secret, f"dashboard {purpose} {text}".encode(), hashlib.sha256).hexdigest()
-
-
-class WrongKeys:
-    """Counts wrong keys by address, in this worker; the addresses tried longest ago are forgotten first."""
-
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._tries: OrderedDict[str, deque[float]] = OrderedDict()
-
-    def wait(self, address: str) -> float:
-        """Return the seconds until this address may try again; 0 when it may now."""
-        tries = self._tries.get(address)
-        if tries is None or len(tries) < WRONG_KEYS:
-            return 0.0
-        return max(0.0, tries[0] + WRONG_SECONDS - self._clock())
-
-    def count(self, address: str) -> None:
-        """Note one wrong key."""
-        self._tries.setdefault(address, deque(maxlen=WRONG_KEYS)).append(self._clock())
-        self._tries.move_to_end(address)
-        if len(self._tries) > _MOST_ADDRESSES:
-            self._tries.popitem(last=False)

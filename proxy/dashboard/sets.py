@@ -18,7 +18,6 @@ from proxy.admin_sets import NewVersion
 from proxy.dashboard import pages
 from proxy.dashboard.forms import Form, refused
 from proxy.deployments import Deployments
-from proxy.errors import ProxyError
 from tfgrpo import library as libraries
 from tfgrpo.errors import NotFound
 from tfgrpo.library import Limits
@@ -34,6 +33,7 @@ class SetPages:
 
     def __init__(self, store: Store, deployments: Deployments, limits: Limits | None) -> None:
         self._sets = store.sets
+        self._glances, self._evidence = store.glances, store.evidence
         self._limits = limits
         self._deployments = deployments
 
@@ -42,29 +42,38 @@ class SetPages:
 
         def work() -> list[dict[str, Any]]:
             deployed = {one.set: one for one in self._sets.deployments()}
+            made = self._glances.versions()
             return [
-                {"name": name, "versions": len(self._sets.versions(name)), "deployment": deployed.get(name)}
+                {"name": name, "versions": made.get(name, 0), "deployment": deployed.get(name)}
                 for name in self._sets.names()
             ]
 
         return pages.page("sets.html", token=request.state.token, sets=await asyncio.to_thread(work))
 
     async def one(self, request: Request) -> Response:
-        """Show a set: what is deployed, its versions, its history."""
-        name = request.path_params["set"]
+        """Show a set: what is deployed, its versions, its history. `live` of the query fills in what to deploy."""
+        name, wanted = request.path_params["set"], Form.query(request).number("live")
 
         def work() -> dict[str, Any]:
             versions = self._known(name)
             history = self._sets.history(name)
             return {"versions": versions[::-1], "deployment": self._sets.deployment(name), "history": history}
 
-        return pages.page("set.html", token=request.state.token, name=name, **await asyncio.to_thread(work))
+        return pages.page(
+            "set.html", token=request.state.token, name=name, wanted=wanted, **await asyncio.to_thread(work)
+        )
 
     async def version(self, request: Request) -> Response:
-        """Show one version: its entries, and the groups that each rests on."""
+        """Show one version: its entries, what each is worth where it was measured, the groups that it rests on."""
         name, number = request.path_params["set"], request.path_params["version"]
-        found = await asyncio.to_thread(self._sets.version, name, number)
-        return pages.page("version.html", token=request.state.token, name=name, version=found)
+
+        def work() -> dict[str, Any]:
+            found = self._sets.version(name, number)
+            measured = self._evidence.newest("ablation", name, number)
+            worth = {one["id"]: one for one in measured.result.get("entries", ())} if measured else {}
+            return {"version": found, "measured": measured, "worth": worth}
+
+        return pages.page("version.html", token=request.state.token, name=name, **await asyncio.to_thread(work))
 
     async def diff(self, request: Request) -> Response:
         """Show how two versions of a set differ."""
@@ -144,10 +153,9 @@ class SetPages:
             values = {"token": request.state.token, "name": name, "reason": reason}
             diff = libraries.diff(now, after)
             return pages.page("confirm_rollback.html", **values, current=current, restored=restored, diff=diff)
-        if current is None or current.revision != revision:
-            said = "if_revision: the set was deployed anew since you looked; open its page and decide again"
-            raise ProxyError(409, said, code="conflict", param="if_revision")
-        await asyncio.to_thread(lambda: self._sets.rollback(name, reason=reason, actor=ACTOR))
+        if revision is None:
+            raise refused("if_revision", "is missing: it says what was deployed when you looked")
+        await asyncio.to_thread(lambda: self._sets.rollback(name, reason=reason, actor=ACTOR, if_revision=revision))
         await self._deployments.reach_all()
         return pages.see(_path(name))
 

@@ -1,7 +1,8 @@
 """One training at a time for a store: a lease that is renewed while a run lives, and the run's row.
 
 A run that was killed leaves its lease behind; it is taken over at once where the process is known to be gone, else
-when it has run out.
+when it has run out. Whoever wants a run to end leaves that wish in the store (`Runs.ask_to_stop`): the run may be on
+another machine, and a process's number may be another's by now.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tfgrpo.store import Runs
 
 NAME: Final = "training"
 SECONDS: Final = 20.0
-RENEW_EVERY: Final = 4.0
+RENEW_EVERY: Final = 2.0
 
 
 def take(runs: Runs, *, set_name: str, arguments: dict[str, Any]) -> str:
@@ -42,7 +43,7 @@ def take(runs: Runs, *, set_name: str, arguments: dict[str, Any]) -> str:
 
 @asynccontextmanager
 async def kept(runs: Runs, run_id: str, progress: Callable[[], dict[str, Any]]) -> AsyncIterator[None]:
-    """Renew the lease and record progress for as long as the body runs.
+    """Renew the lease and record progress for as long as the body runs, or until someone asks the run to stop.
 
     Raises:
         Conflict: The lease ran out, while this process did not run, and another training took it.
@@ -59,11 +60,16 @@ async def kept(runs: Runs, run_id: str, progress: Callable[[], dict[str, Any]]) 
                 body.cancel()
                 return
             await asyncio.to_thread(runs.progress, run_id, progress())
+            if await asyncio.to_thread(runs.asked_to_stop, run_id):
+                assert body is not None
+                body.cancel()
+                return
             await asyncio.sleep(RENEW_EVERY)
 
     keeper = asyncio.create_task(renew())
     try:
         yield
+        await asyncio.to_thread(runs.progress, run_id, progress())
     except asyncio.CancelledError:
         if not lost:
             raise

@@ -15,6 +15,7 @@ from tfgrpo.commands.learning import Result
 from tfgrpo.commands.material import Material
 from tfgrpo.commands.output import note, of_operation, of_version, say
 from tfgrpo.commands.session import mode
+from tfgrpo.safety.redaction import redact
 from tfgrpo.store import Store
 from tfgrpo.store.policies import foreign
 from tfgrpo.trainer import Learned, Step
@@ -24,6 +25,8 @@ from tfgrpo.usage import Usage, money
 ACTOR = "tfgrpo train"
 MOST_SHOWN = 200
 """Characters of a task that the result of a run tells."""
+MOST_OF_ANSWER = 600
+"""Characters of a fresh answer that it tells: a run has thousands."""
 JSON: TypeAlias = dict[str, Any]
 
 
@@ -94,7 +97,7 @@ def as_json(job: Job, material: Material, result: Result) -> JSON:
         "inherited": len(material.inherited),
         "policy_model": _models(learned),
         "faults": [fault for step in steps for fault in step.faults],
-        "steps": [_step(number, step) for number, step in enumerate(steps, 1)],
+        "steps": [_step(number, step, fresh=material.splits is not None) for number, step in enumerate(steps, 1)],
         "epochs": [{"experiences": len(end.library), "validation": end.score} for end in learned.epochs],
         "library_before": _entries(material.library),
         "library_after": _entries(learned.library),
@@ -216,7 +219,7 @@ def _deploy(store: Store, version: Version, status: VersionStatus) -> Deployment
     )
 
 
-def _step(number: int, step: Step) -> JSON:
+def _step(number: int, step: Step, *, fresh: bool) -> JSON:
     return {
         "step": number,
         "epoch": step.epoch,
@@ -224,7 +227,7 @@ def _step(number: int, step: Step) -> JSON:
         "reward": step.reward,
         "groups": step.groups,
         "contrasting": len(step.telling),
-        "contrasts": [_contrast(group) for group in step.telling],
+        "contrasts": [_contrast(group, fresh=fresh) for group in step.telling],
         "lessons": step.lessons,
         "proposals": step.proposals,
         "applied": [of_operation(one) for one in step.applied],
@@ -248,9 +251,20 @@ def _step(number: int, step: Step) -> JSON:
     }
 
 
-def _contrast(group: Group) -> JSON:
+def _contrast(group: Group, *, fresh: bool) -> JSON:
+    """Return a group as its run remembers it. What rollouts of recorded traffic said stays in the traffic alone, where
+    it is erased with the rest of it; of fresh ones the answers are kept, cut.
+    """
     task = " ".join(group.task.question.split())
-    return {"task": task[:MOST_SHOWN], "rewards": [rollout.reward for rollout in group.rollouts]}
+    told: JSON = {
+        "key": group.key,
+        "task": task[:MOST_SHOWN],
+        "version": group.version,
+        "rewards": [rollout.reward for rollout in group.rollouts],
+    }
+    if fresh:
+        return told | {"answers": [redact(rollout.answer[:MOST_OF_ANSWER]) for rollout in group.rollouts]}
+    return told | {"trajectories": [rollout.trajectory for rollout in group.rollouts]}
 
 
 def _refusal(refusal: Refusal) -> JSON:

@@ -28,6 +28,7 @@ class Progress:
         self._stage = ""
         self._done = 0
         self._total = 0
+        self._stages: dict[str, list[int]] = {}
         self._lines: dict[str, TaskID] = {}
         self._bar = Bar(
             TextColumn("{task.description:<11}"),
@@ -49,6 +50,7 @@ class Progress:
     def begin(self, stage: str, total: int) -> None:
         """A stage with so many calls begins, or begins again."""
         self._stage, self._done, self._total = stage, 0, total
+        self._stages.setdefault(stage, [0, 0])[1] += total
         if self._bar.disable:
             self._write(f"{stage}: {total} to do")
         elif stage in self._lines:
@@ -60,6 +62,7 @@ class Progress:
     def advance(self, stage: str) -> None:
         """One call of the stage ended."""
         self._done += 1
+        self._stages.setdefault(stage, [0, 0])[0] += 1
         if stage in self._lines:
             used = self._ledger.stages().get(stage, Usage())
             self._bar.update(self._lines[stage], advance=1, spent=_spent(used))
@@ -74,7 +77,12 @@ class Progress:
         """Return how far it is, for the store."""
         total = self._ledger.total()
         spent = {"calls": total.calls, "replayed": total.replayed, "tokens": total.tokens, "usd": total.usd}
-        return {"stage": self._stage, "done": self._done, "total": self._total, **spent}
+        stages = [self._told(stage, done, total) for stage, (done, total) in list(self._stages.items())]
+        return {"stage": self._stage, "done": self._done, "total": self._total, **spent, "stages": stages}
+
+    def _told(self, stage: str, done: int, total: int) -> dict[str, Any]:
+        used = self._ledger.stages().get(stage, Usage())
+        return {"stage": stage, "done": done, "total": total, "tokens": used.tokens, "usd": used.usd}
 
     def _write(self, line: str) -> None:
         self._stream.write(f"{line}\n")

@@ -34,6 +34,10 @@ def run(arguments: Namespace) -> int:
             "seed": arguments.seed,
             "deploy": arguments.deploy,
             "recipe": arguments.recipe or settings.training.recipe,
+            "data": None if arguments.data is None else str(arguments.data),
+            "grader": arguments.grader,
+            "max_usd": arguments.max_usd,
+            "max_tokens": arguments.max_tokens,
         }
         run_id = lease.take(store.runs, set_name=arguments.set, arguments=asked)
         try:

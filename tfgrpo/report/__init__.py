@@ -24,10 +24,13 @@ _LOADER: Final = jinja2.PackageLoader("tfgrpo.report")
 
 def html(run: Run) -> str:
     """Return the report as a self-contained page; UsageError when the run's result has another form."""
-    engine = _engine(None)
-    style = engine.get_template("style.css").render()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return engine.get_template("report.html").render(**_values(run), style=style, style_digest=digest)
+    template = _engine(None).get_template("report.html")
+    return template.render(**_values(run), style=_style(), style_digest=_digest(_style()))
+
+
+def policy() -> str:
+    """Return what a page of `html` needs to be allowed (a Content-Security-Policy): its own style, and nothing else."""
+    return f"default-src 'none'; style-src 'sha256-{_digest(_style())}'; base-uri 'none'; form-action 'none'"
 
 
 def markdown(run: Run) -> str:
@@ -37,6 +40,14 @@ def markdown(run: Run) -> str:
 
 WRITERS: Final[Mapping[str, Callable[[Run], str]]] = {"html": html, "markdown": markdown}
 """How a report is written, by the name of the format."""
+
+
+def _style() -> str:
+    return _engine(None).get_template("style.css").render()
+
+
+def _digest(style: str) -> str:
+    return base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
 
 
 def _values(run: Run) -> dict[str, object]:

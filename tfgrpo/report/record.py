@@ -29,10 +29,16 @@ class Edit(msgspec.Struct, frozen=True):
 
 
 class Contrast(msgspec.Struct, frozen=True):
-    """A group that contrasted: its task and the rewards of its rollouts."""
+    """A group that contrasted: its task, the rewards of its rollouts, and in the same order what fresh ones answered
+    or which trajectories of the traffic they are.
+    """
 
     task: str = ""
     rewards: tuple[float | None, ...] = ()
+    key: str = ""
+    version: int | None = None
+    answers: tuple[str, ...] = ()
+    trajectories: tuple[str, ...] = ()
 
 
 class Step(msgspec.Struct, frozen=True):

@@ -24,6 +24,7 @@ from tfgrpo.store.experiments import Place as Place
 from tfgrpo.store.frozen import Frozen as Frozen
 from tfgrpo.store.frozen import FrozenRows as FrozenRows
 from tfgrpo.store.frozen import Kind as Kind
+from tfgrpo.store.glances import Glances as Glances
 from tfgrpo.store.labels import Labels as Labels
 from tfgrpo.store.labels import OtherContent as OtherContent
 from tfgrpo.store.retention import Deleted as Deleted
@@ -47,6 +48,7 @@ class Store:
         self.labels = Labels(database)
         self.sets = Sets(database)
         self.runs = Runs(database)
+        self.glances = Glances(database)
         self.evidence = Evidence(database)
         self.experiments = Experiments(database)
         self.bypass = Bypass(database)

@@ -17,6 +17,10 @@ from tfgrpo.store.engine import insert as upsert
 
 RunStatus = Literal["running", "finished", "stopped", "failed"]
 
+_STOP = "stop "
+_STOP_SECONDS = 600.0
+"""How long a wish that a run stop is kept. Runs look every few seconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -91,6 +95,25 @@ class Runs:
         if set_name is not None:
             query = query.where(schema.runs.c.set == set_name)
         return [_run(row) for row in self._database.read(lambda connection: connection.execute(query).all())]
+
+    def begun_by(self, host: str, pid: int, *, since: float) -> str | None:
+        """Return the run that a process began."""
+        table = schema.runs
+        query = select(table.c.id, table.c.arguments).where(table.c.started_at >= since)
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        for run_id, arguments in rows:
+            told = json.loads(arguments)
+            if (told.get("host"), told.get("pid")) == (host, pid):
+                return str(run_id)
+        return None
+
+    def ask_to_stop(self, run_id: str) -> None:
+        """Leave the wish that a run end. It is a lease, and so goes away by itself."""
+        self.acquire(_STOP + run_id, run_id, _STOP_SECONDS)
+
+    def asked_to_stop(self, run_id: str) -> bool:
+        """Whether someone wants a run to end."""
+        return self.holder(_STOP + run_id) is not None
 
     def learned_from(self, run_ids: Sequence[str]) -> set[str]:
         """Return the trajectories that these runs learned from."""

@@ -214,16 +214,17 @@ class Sets:
 
         return self._database.write(work, durable=True)
 
-    def rollback(self, set_name: str, *, reason: str, actor: str) -> Deployment:
+    def rollback(self, set_name: str, *, reason: str, actor: str, if_revision: int | None = None) -> Deployment:
         """Restore the newest earlier deployment that was not itself rolled back, as a new entry of the history.
 
         Raises:
             NotFound: The set does not exist.
-            Conflict: There is no earlier deployment to go back to.
+            Conflict: There is no earlier deployment to go back to, or the current revision is not `if_revision`.
         """
 
         def work(connection: Connection) -> Deployment:
             _check_set(connection, set_name)
+            _next_revision(connection, set_name, if_revision)
             rows = _rows(connection, set_name)
             restored = _restorable(rows, set_name)
             made = Deployment(
