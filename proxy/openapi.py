@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.routing import Route
 
+from proxy.admin_reviews import Approval, Rejection
 from proxy.admin_sets import NewDeployment, NewVersion, Rollback
 from proxy.admin_traffic import LONGEST_PAGE, PAGE
 from proxy.feedback import Feedback
@@ -27,10 +28,12 @@ BODIES: Final[Mapping[str, type[BaseModel]]] = {
     "add_version": NewVersion,
     "deploy": NewDeployment,
     "rollback": Rollback,
+    "approve": Approval,
+    "reject": Rejection,
 }
 """The model of what a call takes, by the name of its handler."""
 
-OPTIONAL: Final = frozenset({"rollback"})
+OPTIONAL: Final = frozenset({"rollback", "approve"})
 """Calls whose body may be left out."""
 
 _TEXT: Final = {"type": "string"}

@@ -29,6 +29,7 @@ from proxy.experiment_settings import ExperimentSettings, PromotionSettings
 from proxy.model_list import OPENAI_BASE_URL, Credentials, LitellmParams, ModelEntry, Parameters
 from proxy.outage_settings import OutageSettings
 from proxy.telemetry_settings import TelemetrySettings
+from tfgrpo import secret_values
 from tfgrpo.configuration import (
     DEFAULT_FILE,
     Layered,
@@ -278,6 +279,11 @@ class Settings(Layered):
     experiment: ExperimentSettings = ExperimentSettings()
     promotion: PromotionSettings = PromotionSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Every secret of this configuration."""
+        return (*secret_values.checked(self), *secret_values.of_url(self.store.url))
 
     @model_validator(mode="before")
     @classmethod

@@ -27,6 +27,7 @@ OPEN_TO_PROXY = {
     "store",
     "experiment",
     "configuration",
+    "secret_values",
     "weighing",
 }
 """The rooms of `tfgrpo` that `proxy` may enter. `configuration` holds the sections that both programs read."""

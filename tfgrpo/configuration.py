@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeAlias
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -22,6 +31,7 @@ from pydantic_settings import (
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from tfgrpo import secret_values
 from tfgrpo.errors import UsageError
 from tfgrpo.library import Limits
 from tfgrpo.modes import Mode
@@ -167,6 +177,7 @@ class Training(_Settings):
     harm_confidence: float | None = Field(default=0.7, gt=0.5, lt=1)
     support: float = Field(default=0.017, ge=0, lt=1)
     recipe: Literal["ours", "paper"] = "ours"
+    approval: Literal["required"] | None = None
     splits: Splits = Splits()
     gate: Gate = Gate()
 
@@ -233,6 +244,17 @@ class Configuration(Layered):
 
     store: StoreSettings = StoreSettings()
     training: Training = Training()
+    _elsewhere: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Every secret of the whole configuration, the sections of the proxy among them, that could be found."""
+        return (*secret_values.checked(self), *secret_values.of_url(self.store.url), *self._elsewhere)
+
+    def knowing(self, secrets: tuple[str, ...]) -> Self:
+        """Remember the secrets of sections that were not read."""
+        self._elsewhere = secrets
+        return self
 
     @property
     def memo(self) -> Path:
@@ -267,9 +289,11 @@ def load(
     if "training" not in sections and isinstance(chosen.get("training"), dict):
         chosen["training"] = {k: v for k, v in chosen["training"].items() if k == "metrics"}
     try:
-        return Configuration.model_validate(resolve(chosen, environ))
+        made = Configuration.model_validate(resolve(chosen, environ))
     except ValidationError as error:
         raise explain(error) from error
+    mine = {name: text for name, text in environ.items() if _section(name)}
+    return made.knowing((*secret_values.unchecked(values, environ), *secret_values.unchecked(mine, environ)))
 
 
 def read(config: Path | None) -> dict[str, Any]:

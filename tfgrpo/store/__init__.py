@@ -12,6 +12,8 @@ from pathlib import Path
 from sqlalchemy import Connection, insert, select
 
 from tfgrpo.store import schema
+from tfgrpo.store.deployable import NO_RULES
+from tfgrpo.store.deployable import Rules as Rules
 from tfgrpo.store.engine import Database
 from tfgrpo.store.engine import parsed as parsed
 from tfgrpo.store.evidence import Evidence as Evidence
@@ -19,11 +21,14 @@ from tfgrpo.store.evidence import Finding as Finding
 from tfgrpo.store.experiments import START as START
 from tfgrpo.store.experiments import Experiments as Experiments
 from tfgrpo.store.experiments import Place as Place
+from tfgrpo.store.history import Fault as Fault
+from tfgrpo.store.history import History as History
 from tfgrpo.store.labels import Labels as Labels
 from tfgrpo.store.labels import OtherContent as OtherContent
 from tfgrpo.store.retention import Deleted as Deleted
 from tfgrpo.store.retention import Kept as Kept
 from tfgrpo.store.retention import Retention as Retention
+from tfgrpo.store.reviews import Reviews as Reviews
 from tfgrpo.store.runs import Run as Run
 from tfgrpo.store.runs import Runs as Runs
 from tfgrpo.store.sets import Sets as Sets
@@ -36,28 +41,30 @@ from tfgrpo.store.traffic import Traffic as Traffic
 class Store:
     """One store, by room. Made by `Store.open`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, rules: Rules = NO_RULES) -> None:
         self._database = database
         self.traffic = Traffic(database)
         self.labels = Labels(database)
-        self.sets = Sets(database)
+        self.sets = Sets(database, rules)
+        self.history = History(database)
+        self.reviews = Reviews(database, rules)
         self.runs = Runs(database)
         self.evidence = Evidence(database)
         self.experiments = Experiments(database)
         self.retention = Retention(database)
 
     @classmethod
-    def open(cls, url: str, *, migrate: bool = False, later: bool = False) -> Store:
+    def open(cls, url: str, *, migrate: bool = False, later: bool = False, rules: Rules = NO_RULES) -> Store:
         """Open the store at `url`, of SQLite or PostgreSQL; with `migrate`, make it or bring it up to date first.
 
         `later`: a server that cannot be reached now is opened and brought up to date when it first answers; until then
-        each call raises StoreAway.
+        each call raises StoreAway. `rules`: what is asked of the versions that are stored and deployed through it.
 
         Raises:
             StoreAway: Its server cannot be reached.
             StoreError: It cannot be opened, or its schema is not the one this program knows.
         """
-        return cls(Database(url, migrate=migrate, later=later))
+        return cls(Database(url, migrate=migrate, later=later), rules)
 
     @property
     def shared(self) -> bool:
