@@ -23,7 +23,8 @@ def checked(value: object) -> Iterator[str]:
     if isinstance(value, SecretStr):
         yield value.get_secret_value()
     elif isinstance(value, BaseModel):
-        yield from checked(dict(value))
+        # Not `dict(value)`: a section may have a field `keys`.
+        yield from checked([getattr(value, name) for name in type(value).model_fields])
         yield from checked(value.model_extra or {})
     elif isinstance(value, Mapping):
         for inner in value.values():

@@ -44,7 +44,7 @@ def sealed(row: Mapping[str, Any], *, number: int, previous: str) -> dict[str, A
     Its texts lose NUL, which PostgreSQL would replace after the hash was made.
     """
     plain = {name: _storable(value) for name, value in row.items()}
-    made = dict.fromkeys(HASHED) | plain | {"number": number, "previous": previous}
+    made: dict[str, Any] = {**dict.fromkeys(HASHED), **plain, "number": number, "previous": previous}
     made["created_at"] = float(made["created_at"])
     return {**made, "hash": digest(_canonical(made))}
 
