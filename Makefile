@@ -63,8 +63,8 @@ bench-stores: setup
 
 # ROUNDS= says how often: kills and outages hit another moment each time.
 faults: setup
-	@echo "faults: kills, outages, full disks and swaps over workers, $(or $(ROUNDS),10) rounds of half a minute"
-	@for round in $$(seq $(or $(ROUNDS),10)); do $(BIN)/python -m pytest -q -p no:cacheprovider tests/proxy/test_spill.py tests/proxy/test_outages.py tests/proxy/test_workers.py tests/proxy/test_recording.py tests/proxy/test_label_writer.py || exit 1; done
+	@echo "faults: kills, outages, full disks, clocks set back and swaps over workers, $(or $(ROUNDS),10) rounds of half a minute"
+	@for round in $$(seq $(or $(ROUNDS),10)); do $(BIN)/python -m pytest -q -p no:cacheprovider tests/proxy/test_spill.py tests/proxy/test_outages.py tests/proxy/test_faults.py tests/proxy/test_workers.py tests/proxy/test_recording.py tests/proxy/test_label_writer.py || exit 1; done
 
 soak: setup
 	@echo "soak: 100,000 requests, 2,000 aborted streams, and a store that takes nothing; a few minutes"

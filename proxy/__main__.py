@@ -23,11 +23,11 @@ from uvicorn.config import STARTUP_FAILURE
 
 from proxy.app import CONFIG_VARIABLE
 from proxy.local_copy import known_secret
-from proxy.metrics import FOLDER_VARIABLE
 from proxy.routing import Router, Upstream
 from proxy.scheduler import parse
 from proxy.server import Workers, bind, configured
 from proxy.settings import Settings, load, shown, without_password
+from proxy.telemetry_settings import FOLDER_VARIABLE
 from proxy.upstream import host_of
 from tfgrpo.errors import TfgrpoError, UsageError
 from tfgrpo.store import Store, parsed
@@ -111,6 +111,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _serve(settings: Settings, router: Router) -> int:
+    # First, for it sets up the log, and what comes next may have something to say.
+    config = configured("proxy.app:create", settings.server, factory=True)
     # Once, before any worker: several at once would find the database locked.
     store = Store.open(settings.store.url, migrate=True, later=True)
     known_secret(store, settings.outage.folder_for(settings.store.url))
@@ -127,7 +129,6 @@ def _serve(settings: Settings, router: Router) -> int:
         f"  upstreams  {', '.join(f'{one.name} ({_whereabouts(one)})' for one in router.upstreams)}\n"
     )
     sys.stdout.flush()
-    config = configured("proxy.app:create", settings.server, factory=True)
     if settings.server.workers > 1:
         return _serve_by_many(config, listening, metrics=settings.telemetry.metrics)
     # uvicorn raises the signal again when all is finished: then being told to stop and having stopped is success.

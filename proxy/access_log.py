@@ -1,24 +1,23 @@
 """One line of JSON for each exchange on standard error: who, what, how long. No key, no query, no content.
 
-It is written when an exchange is over and is not waited for by a client.
+It is written when an exchange is over, by a thread of its own (`standard_error`): nobody waits for it.
 """
 
 from __future__ import annotations
 
 import json
-import sys
-from typing import TextIO
 
 from proxy.calls import Given
+from proxy.standard_error import Lines
 from proxy.transcript import Transcript
 from tfgrpo.types import Exchange
 
 
 class AccessLog:
-    """Writes the lines."""
+    """Has the lines written."""
 
-    def __init__(self, out: TextIO | None = None) -> None:
-        self._out = sys.stderr if out is None else out
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
 
     def __call__(self, exchange: Exchange, given: Given, transcript: Transcript) -> None:
         """Write the line of one exchange. The path is without its query, which may hold anything."""
@@ -41,5 +40,4 @@ class AccessLog:
             "request_bytes": transcript.request.size,
             "response_bytes": transcript.response.size,
         }
-        self._out.write(f"{json.dumps(line)}\n")
-        self._out.flush()
+        self._lines.put(json.dumps(line))

@@ -34,7 +34,6 @@ from starlette.types import ASGIApp
 from uvicorn.config import STARTUP_FAILURE
 
 from proxy import admin, dashboard, websockets
-from proxy.access_log import AccessLog
 from proxy.admin_experiment import ExperimentApi
 from proxy.auth import Keys
 from proxy.bookkeeping import Bookkeeper
@@ -51,18 +50,18 @@ from proxy.label_writer import LabelWriter
 from proxy.linking import Linker
 from proxy.litellm_upstream import LitellmUpstream
 from proxy.local_copy import LocalCopy, known_secret
-from proxy.metrics import Metrics
-from proxy.metrics_of_store import StoreMetrics
 from proxy.origins import Origins
 from proxy.outstanding import Outstanding
 from proxy.placing import Placing
 from proxy.promotion import Promotion
 from proxy.recording import Recorder
 from proxy.relay import Limits, Relay
+from proxy.retention import Retention
 from proxy.routing import Router
 from proxy.scheduler import Scheduler, parse
 from proxy.settings import Settings, load
 from proxy.spill import Spill
+from proxy.telemetry import Meter, Sources, Telemetry
 from proxy.upstream import HttpUpstream
 from tfgrpo.errors import TfgrpoError
 from tfgrpo.experiment import Levels
@@ -151,6 +150,7 @@ class Parts:
         )
         experiments = _experiments(settings, store)
         self._promotion = _promotion(settings, store, self._deployments, experiments)
+        self._retention = Retention(store, experiments, settings.retention)
         self._scheduler = _scheduler(settings, store, config)
         self._router = Router(settings)
         self._litellm = LitellmUpstream(settings, self._router.models)
@@ -175,9 +175,11 @@ class Parts:
         self._feedback = FeedbackEndpoint(keys, targets, self._labels)
         self._admin = _admin(settings, store, self._deployments, experiments, keys=keys)
         self._dashboard = _dashboard(settings, store, self._deployments, keys, secret=secret)
-        self._keys = keys
-        self._metrics = self._observed(settings, StoreMetrics(store, experiments))
-        self._health = Health(
+        self._keys, self._telemetry = keys, self._observed(settings, experiments)
+        self._health = self._healthy()
+
+    def _healthy(self) -> Health:
+        return Health(
             self._router,
             relay=self._relay,
             recorder=self._recorder,
@@ -185,14 +187,15 @@ class Parts:
             books=self._books,
             spill=self._spill,
             deployments=self._deployments,
+            retention=self._retention,
+            lines_lost=self._telemetry.dropped_lines,
         )
 
-    def _observed(self, settings: Settings, kept: StoreMetrics) -> Metrics | None:
-        """Have what is switched on told of each exchange; return the metrics, where they are."""
-        on = settings.telemetry
-        made = Metrics(lambda: self._recorder.stats, lambda: self._relay.in_flight, kept) if on.metrics else None
-        log = AccessLog() if on.access_log else None
-        self._books.observers = tuple(one for one in (made, log) if one is not None)
+    def _observed(self, settings: Settings, experiments: Experiments) -> Telemetry:
+        """Have what is switched on told of each exchange."""
+        sources = Sources(lambda: self._recorder.stats, lambda: self._relay.in_flight, self._store, experiments)
+        made = Telemetry(settings.telemetry, sources)
+        self._books.observers = made.observers
         return made
 
     async def start(self) -> None:
@@ -205,10 +208,10 @@ class Parts:
         self._labels.start()
         await self._deployments.start()
         await self._outstanding.start()
-        if self._metrics is not None:
-            await self._metrics.start()
+        await self._telemetry.start()
         if self._promotion is not None:
             await self._promotion.start()
+        await self._retention.start()
         if self._scheduler is not None:
             await self._scheduler.start()
 
@@ -216,12 +219,12 @@ class Parts:
         """Stop in the reverse order of what depends on what: nothing is lost that was taken in."""
         if self._scheduler is not None:
             await self._scheduler.stop()
+        await self._retention.stop()
         if self._promotion is not None:
             await self._promotion.stop()
         await self._outstanding.stop()
         await self._books.drain()
-        if self._metrics is not None:
-            await self._metrics.stop()
+        await self._telemetry.stop()
         await self._deployments.stop()
         await asyncio.to_thread(self._labels.stop)
         await asyncio.to_thread(self._recorder.stop)
@@ -254,13 +257,13 @@ class Parts:
         except asyncio.CancelledError:
             await Client(receive, send).refuse(STOPPED)
 
-    async def _measure(self, metrics: Metrics, scope: Scope, client: Client) -> None:
+    async def _measure(self, meter: Meter, scope: Scope, client: Client) -> None:
         try:
             self._keys.admit(scope)
         except ProxyError as error:
             await client.refuse(error)
             return
-        body = await metrics.exposition()
+        body = await meter.exposition()
         await client.start(200, [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")])
         await client.send(body, more=False)
 
@@ -271,8 +274,8 @@ class Parts:
             await self._dashboard(scope, receive, send)
         elif path in PATHS and scope["method"] in ("GET", "HEAD"):
             await self._health(path, send)
-        elif path == "/metrics" and self._metrics is not None:
-            await self._measure(self._metrics, scope, Client(receive, send))
+        elif path == "/metrics" and self._telemetry.meter is not None:
+            await self._measure(self._telemetry.meter, scope, Client(receive, send))
         else:
             hint = "the API begins with /v1: is the base URL http://HOST:PORT/v1?"
             await Client(receive, send).refuse(ProxyError(404, f"nothing is served here; {hint}", code="not_found"))

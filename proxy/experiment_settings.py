@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-_DURATION: Final = re.compile(r"(\d{1,6})\s*(s|m|h|d)")
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
-def _seconds(value: Any) -> Any:
-    found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
-    if isinstance(value, str) and found is None:
-        raise ValueError(f"{value!r} is no duration: 90s, 30m, 24h, 2d, or a number of seconds")
-    return value if found is None else int(found.group(1)) * _SECONDS[found.group(2)]
-
-
-Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=366 * 86400, allow_inf_nan=False)]
-"""A duration, as seconds; a text such as `24h` is one too."""
+from tfgrpo.durations import Seconds
 
 
 class _Section(BaseModel):

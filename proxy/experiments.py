@@ -1,50 +1,47 @@
 """The books of the sets' live experiments, kept up with the store.
 
-They are made from the recorded rows alone, in their order: a worker that is started anew comes to the same. Each look
-reads what is new since the last one. What the books say is decided in `tfgrpo.experiment`; nothing is changed here.
+What has come of age is frozen first (`freezing`); the books are then made from the frozen rows alone, in their order:
+a worker that is started anew comes to the same, also when labels and traffic are gone. Each look reads what is new
+since the last one. What the books say is decided in `tfgrpo.experiment`; nothing is changed here.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from statistics import fmean
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from math import inf
 
 from msgspec.structs import replace
 
-from tfgrpo import trajectories
+from proxy.freezing import Freezer, Frontier
+from tfgrpo import experiment
 from tfgrpo.errors import NotFound
-from tfgrpo.experiment import Account, Levels, Seen
-from tfgrpo.store import START, Place, Store
-from tfgrpo.trajectories import Placed
-from tfgrpo.types import Arm, Assignment, Deployment, Exchange
+from tfgrpo.experiment import Account, Levels, Seen, Span
+from tfgrpo.store import Frozen, Store
+from tfgrpo.types import Deployment
 from tfgrpo.weighing import REWARD_ONLY, Metrics
-
-_Key: TypeAlias = tuple[str, str]
-"""A trajectory, by its app and id."""
-
-LANDING_SECONDS = 5.0
-"""What is younger may still be on its way to the store, and would be passed by."""
 
 
 class Books:
-    """The account of one experiment, and how far it has read."""
+    """The account of one experiment, and the number of the last frozen row in it."""
 
-    def __init__(
-        self, deployment: Deployment, account: Account, *, revisions: frozenset[int], trained: set[str]
-    ) -> None:
+    def __init__(self, deployment: Deployment, account: Account, frontier: Frontier) -> None:
         self.deployment = deployment
         self.account = account
-        self.revisions = revisions
-        self.trained = trained
-        self.settled: Place = START
-        self.ended: Place = START
-        self.labelled: Place | None = None
-        self.judged: dict[_Key, float] = {}
-        """When the trajectories began whose first label is counted, as far as another one may come."""
+        self.frontier = frontier
+        self.number = 0
+
+    def count(self, row: Frozen) -> None:
+        """Count one frozen row."""
+        if row.kind == "labelled":
+            self.account.label(row.arm, row.reward or 0.0)
+        elif row.kind == "ended":
+            self.account.end(row.arm, failed=row.failed)
+        else:
+            seen = Seen(row.arm, row.reward, row.fresh, row.tokens, row.seconds, row.finish)
+            self.account.settle(seen)
+        self.frontier.pass_by(row.kind, (row.at, "", ""))
 
 
 class Experiments:
@@ -66,11 +63,12 @@ class Experiments:
     ) -> None:
         self.window = window
         self._store = store
-        self._early = min(early, window)
         self._levels = levels
-        self._metrics = metrics
+        self._freezer = Freezer(store, window=window, early=early, metrics=metrics, clock=clock)
         self._clock = clock
         self._books: dict[tuple[str, int], Books] = {}
+        self._past: dict[tuple[str, int], Frontier] = {}
+        self._over: dict[tuple[str, int], float] = {}
         self._turn = threading.Lock()
 
     def look(self, set_name: str, revision: int | None = None) -> Books | None:
@@ -97,25 +95,62 @@ class Experiments:
         """Return the levels for a deployment's candidate: the more candidates a set has had, the lower."""
         return replace(self._levels, candidate=_number(deployment, self._store.sets.history(deployment.set)))
 
+    def freeze(self) -> None:
+        """Freeze what has come of age in all experiments that compare arms, in those that were replaced as well."""
+        for name in self._store.sets.names():
+            with self._turn:
+                self._freeze_set(self._store.sets.history(name))
+
+    def _freeze_set(self, history: Sequence[Deployment]) -> None:
+        for span in experiment.spans(history):
+            if span.until == inf:
+                self._caught_up(span.deployment, history)
+            else:
+                self._freeze_past(span, history)
+
+    def _freeze_past(self, span: Span, history: Sequence[Deployment]) -> None:
+        """Freeze what came of age since in an experiment that was replaced, until nothing more can."""
+        key = span.deployment.set, span.deployment.effective
+        if self._over.get(key) == span.until:
+            return
+        known = self._past.get(key)
+        if known is None or known.until != span.until:
+            known = self._frontier(span.deployment, history)
+            known.until = span.until
+            for kind, at in self._store.frozen.reached(*key).items():
+                known.pass_by(kind, (at, "", ""))
+            self._past[key] = known
+        over = self._clock() > span.until + 2 * self.window
+        self._freezer.freeze(known)
+        if over:
+            self._over[key] = span.until
+
     def _caught_up(self, deployment: Deployment, history: Sequence[Deployment]) -> Books:
         key = deployment.set, deployment.effective
-        revisions = frozenset(one.revision for one in history if one.effective == deployment.effective)
         books = self._books.get(key)
         if books is None:
-            books = Books(
-                deployment,
-                Account(_shares(deployment)),
-                revisions=revisions,
-                trained=self._trained(deployment),
-            )
+            books = Books(deployment, Account(experiment.shares(deployment)), self._frontier(deployment, history))
             self._forget(deployment, history[0].effective)
             self._books[key] = books
-        books.deployment, books.revisions = deployment, revisions
-        now = self._clock()
-        self._label(books, now)
-        self._end(books, now)
-        self._settle(books, now)
+        books.deployment, books.frontier.revisions = deployment, _revisions(deployment, history)
+        # What others have frozen is not looked for again.
+        self._read(books)
+        self._freezer.freeze(books.frontier)
+        self._read(books)
         return books
+
+    def _read(self, books: Books) -> None:
+        key = books.deployment.set, books.deployment.effective
+        while True:
+            rows, books.number = self._store.frozen.since(*key, books.number)
+            if not rows:
+                return
+            for row in rows:
+                books.count(row)
+
+    def _frontier(self, deployment: Deployment, history: Sequence[Deployment]) -> Frontier:
+        revisions = _revisions(deployment, history)
+        return Frontier(deployment.set, deployment.effective, revisions, self._trained(deployment))
 
     def _forget(self, deployment: Deployment, current: int) -> None:
         """Keep a set's current books, and make room for others: those are made again where they are asked for again."""
@@ -132,105 +167,9 @@ class Experiments:
             known |= self._store.experiments.trained_groups(deployment.set, runs) if runs else set()
         return known
 
-    def _settle(self, books: Books, now: float) -> None:
-        for rows in self._begun(books, books.settled, now - self.window):
-            exchanges = self._exchanges(rows)
-            rewards = self._rewards(rows, exchanges)
-            for row in rows:
-                mine = exchanges[_key(row)]
-                books.account.settle(
-                    Seen(
-                        row.arm,
-                        rewards.get(_key(row)),
-                        fresh=row.group not in books.trained,
-                        tokens=_tokens(mine),
-                        seconds=fmean(one.ended_at - one.started_at for one in mine) if mine else None,
-                        finish=mine[-1].finish_reason if mine else None,
-                    )
-                )
-            books.settled = _place(rows[-1])
 
-    def _end(self, books: Books, now: float) -> None:
-        for rows in self._begun(books, books.ended, now - self._early):
-            exchanges = self._exchanges(rows)
-            for row in rows:
-                early = [one for one in exchanges[_key(row)] if one.started_at < row.started_at + self._early]
-                books.account.end(row.arm, failed=any(one.outcome in ("failed", "broken") for one in early))
-            books.ended = _place(rows[-1])
-
-    def _label(self, books: Books, now: float) -> None:
-        books.judged = {key: at for key, at in books.judged.items() if at > now - self.window - LANDING_SECONDS}
-        name, until = books.deployment.set, now - LANDING_SECONDS
-        if books.labelled is None:
-            # No label of it is older than its first trajectory.
-            first = self._store.experiments.begun(name, books.revisions, after=START, until=until)[:1]
-            books.labelled = (first[0].started_at, "", "") if first else None
-        place = books.labelled
-        while place is not None:
-            books.labelled = place
-            found, place = self._store.experiments.labels_since(name, books.revisions, after=place, until=until)
-            for assignment, placed in found:
-                self._count_first(books, assignment, placed)
-
-    def _count_first(self, books: Books, assignment: Assignment, placed: Placed) -> None:
-        key, reward = _key(assignment), _reward([placed], self._metrics)
-        in_time = placed.label.created_at < assignment.started_at + self.window
-        if reward is not None and in_time and key not in books.judged:
-            books.judged[key] = assignment.started_at
-            books.account.label(assignment.arm, reward)
-
-    def _begun(self, books: Books, after: Place, until: float) -> Iterator[list[Assignment]]:
-        name = books.deployment.set
-        while rows := self._store.experiments.begun(name, books.revisions, after=after, until=until):
-            yield rows
-            after = _place(rows[-1])
-
-    def _exchanges(self, rows: Sequence[Assignment]) -> dict[_Key, list[Exchange]]:
-        names: dict[str, list[str]] = defaultdict(list)
-        for row in rows:
-            names[row.app].append(row.trajectory)
-        found: dict[_Key, list[Exchange]] = {_key(row): [] for row in rows}
-        for app, some in names.items():
-            for name, exchanges in self._store.traffic.of_trajectories(app, some).items():
-                found[app, name] = exchanges
-        return found
-
-    def _rewards(self, rows: Sequence[Assignment], exchanges: Mapping[_Key, list[Exchange]]) -> dict[_Key, float]:
-        """The rewards of those that were labelled in time."""
-        begun = {_key(row): row.started_at for row in rows}
-        found: dict[_Key, float] = {}
-        for app in {app for app, _ in begun}:
-            mine = {name: some for (of, name), some in exchanges.items() if of == app}
-            for name, placed in self._store.experiments.labels(app, mine).items():
-                until = begun[app, name] + self.window
-                reward = _reward([one for one in placed if one.label.created_at < until], self._metrics)
-                if reward is not None:
-                    found[app, name] = reward
-        return found
-
-
-def _reward(placed: Sequence[Placed], metrics: Metrics) -> float | None:
-    """The mean reward of the rollouts of one trajectory: it has several where several answers were asked for."""
-    values = [reward.value for reward in trajectories.rewards(placed, metrics).values()]
-    return fmean(values) if values else None
-
-
-def _tokens(exchanges: Sequence[Exchange]) -> int | None:
-    known = [one.completion_tokens for one in exchanges if one.completion_tokens is not None]
-    return sum(known) if known else None
-
-
-def _key(row: Assignment) -> _Key:
-    return row.app, row.trajectory
-
-
-def _place(row: Assignment) -> Place:
-    return row.started_at, row.app, row.trajectory
-
-
-def _shares(deployment: Deployment) -> dict[Arm, float]:
-    candidate, control = deployment.shares.get("candidate", 0.0), deployment.shares.get("control", 0.0)
-    return {"candidate": candidate, "live": max(0.0, 1 - candidate - control), "control": control}
+def _revisions(deployment: Deployment, history: Sequence[Deployment]) -> frozenset[int]:
+    return frozenset(one.revision for one in history if one.effective == deployment.effective)
 
 
 def _number(deployment: Deployment, history: Sequence[Deployment]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from proxy.deployments import Deployments
 from proxy.linking import Linker
 from proxy.recording import Recorder
 from proxy.relay import Relay
+from proxy.retention import Retention
 from proxy.routing import Router
 from proxy.spill import Spill
 
@@ -33,7 +35,11 @@ class Health:
         books: Bookkeeper,
         spill: Spill,
         deployments: Deployments,
+        retention: Retention,
+        lines_lost: Callable[[], int],
     ) -> None:
+        self._retention = retention
+        self._lines_lost = lines_lost
         self._spill = spill
         self._deployments = deployments
         self._relay = relay
@@ -63,8 +69,10 @@ class Health:
             "up_seconds": round(time.time() - self._started_at, 1),
             "in_flight": self._relay.in_flight,
             "faults": self._books.faults,
+            "log_lines_dropped": self._lines_lost(),
             "upstreams": self._upstreams,
             "recorder": asdict(self._recorder.stats),
             "spill": asdict(self._spill.stats),
+            "deleted": self._retention.stats,
             "linking": {**asdict(self._linker.stats), "unknown": self._linker.unknown},
         }

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
@@ -21,12 +21,11 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 
 from proxy.calls import Given
-from proxy.recording import Stats
+from proxy.metrics_of_store import StoreMetrics
+from proxy.telemetry import Sources
+from proxy.telemetry_settings import FOLDER_VARIABLE
 from proxy.transcript import Transcript
 from tfgrpo.types import Exchange
-
-FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
-"""prometheus_client reads it when it is imported; the parent sets it before it starts workers."""
 
 SECONDS: Final = 2.0
 """How often what is no event is looked at: the queue, requests in flight."""
@@ -46,10 +45,15 @@ _OPERATIONS: Final = {"chat": "chat", "responses": "chat", "messages": "chat", "
 _LIVE_FILE: Final = re.compile(r"gauge_live.*_(\d+)\.db")
 
 
-class Metrics:
-    """The instruments of one worker. `level` says how the recorder stands, `in_flight` how many requests run."""
+def create(sources: Sources, lost: Callable[[], int]) -> Metrics:
+    """Make the metrics of one worker."""
+    return Metrics(sources, StoreMetrics(sources.store, sources.experiments), lost)
 
-    def __init__(self, level: Callable[[], Stats], in_flight: Callable[[], int], kept: Collector) -> None:
+
+class Metrics:
+    """The instruments of one worker. `kept` knows what the store holds, `lost` how many lines of logs were dropped."""
+
+    def __init__(self, sources: Sources, kept: Collector, lost: Callable[[], int]) -> None:
         own = CollectorRegistry()
         common = ["gen_ai_operation_name", "gen_ai_request_model", "gen_ai_provider_name"]
         self._duration = Histogram(
@@ -86,6 +90,7 @@ class Metrics:
             "tfgrpo_injected_tokens", "Tokens added to requests, four bytes taken for one.", ["set"], registry=own
         )
         self._records = Counter("tfgrpo_records", "Records by what became of them.", ["fate"], registry=own)
+        self._lost = Counter("tfgrpo_log_lines_dropped", "Lines that standard error did not take.", registry=own)
         self._queue = Gauge(
             "tfgrpo_queue_records", "Records that wait for the store.", registry=own, multiprocess_mode="livesum"
         )
@@ -95,7 +100,7 @@ class Metrics:
         self._flying = Gauge(
             "tfgrpo_requests_in_flight", "Requests that run.", registry=own, multiprocess_mode="livesum"
         )
-        self._level, self._in_flight = level, in_flight
+        self._level, self._in_flight, self._lines_lost = sources.level, sources.in_flight, lost
         self._seen: dict[str, int] = {}
         self._names: dict[str, set[str]] = {}
         self._task: asyncio.Task[None] | None = None
@@ -155,12 +160,14 @@ class Metrics:
         self._queue.set(stats.pop("queued"))
         self._bytes.set(stats.pop("queued_bytes"))
         self._flying.set(self._in_flight())
-        self._advance({name: count for name, count in stats.items() if type(count) is int})
+        for fate, count in stats.items():
+            if type(count) is int:
+                self._advance(self._records.labels(fate), fate, count)
+        self._advance(self._lost, "lines lost", self._lines_lost())
 
-    def _advance(self, counts: Mapping[str, int]) -> None:
-        for fate, count in counts.items():
-            self._records.labels(fate).inc(max(0, count - self._seen.get(fate, 0)))
-            self._seen[fate] = count
+    def _advance(self, counter: Counter, what: str, count: int) -> None:
+        counter.inc(max(0, count - self._seen.get(what, 0)))
+        self._seen[what] = count
 
     def _bounded(self, kind: str, name: str) -> str:
         known = self._names.setdefault(kind, set())

@@ -38,7 +38,7 @@ LOGGING: Final[dict[str, Any]] = {
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
     "filters": {"quiet": {"()": "proxy.server.Quiet"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["quiet"]}},
+    "handlers": {"stderr": {"class": "proxy.standard_error.Handler", "formatter": "line", "filters": ["quiet"]}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {"uvicorn": {"level": "WARNING"}, "uvicorn.error": {"level": "WARNING"}},
 }

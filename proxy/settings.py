@@ -42,6 +42,7 @@ from tfgrpo.configuration import (
     resolve,
 )
 from tfgrpo.errors import UsageError
+from tfgrpo.retention import RetentionSettings
 from tfgrpo.trajectories import IGNORED_BY_DEFAULT
 
 DEFAULT_APP: Final = "default"
@@ -278,6 +279,7 @@ class Settings(Layered):
     training: Training = Field(default_factory=Training)
     experiment: ExperimentSettings = ExperimentSettings()
     promotion: PromotionSettings = PromotionSettings()
+    retention: RetentionSettings = RetentionSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
 
     @property

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import BaseModel, ConfigDict
+
+FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
+"""prometheus_client reads it when it is imported; the parent sets it before it starts workers."""
 
 
 class TelemetrySettings(BaseModel):

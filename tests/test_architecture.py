@@ -28,6 +28,8 @@ OPEN_TO_PROXY = {
     "experiment",
     "configuration",
     "secret_values",
+    "durations",
+    "retention",
     "weighing",
 }
 """The rooms of `tfgrpo` that `proxy` may enter. `configuration` holds the sections that both programs read."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tfgrpo.api import load_library as load_library
     from tfgrpo.api import load_tasks as load_tasks
     from tfgrpo.api import save_library as save_library
+    from tfgrpo.api import split as split
     from tfgrpo.api import train as train
     from tfgrpo.configuration import Model as Model
     from tfgrpo.errors import TfgrpoError as TfgrpoError
@@ -37,6 +38,7 @@ _HOMES: Final = {
     "load_library": "tfgrpo.api",
     "load_tasks": "tfgrpo.api",
     "save_library": "tfgrpo.api",
+    "split": "tfgrpo.api",
     "train": "tfgrpo.api",
 }
 

@@ -17,8 +17,9 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import ValidationError
 
-from tfgrpo import assembly, blocking, datasets, evaluation, inheritance, sources
+from tfgrpo import assembly, blocking, datasets, evaluation, inheritance, sources, splits
 from tfgrpo.answering import Answering
+from tfgrpo.commands.gate import FEWEST
 from tfgrpo.commands.progress import Progress
 from tfgrpo.commands.session import judging
 from tfgrpo.configuration import Model, Training, explain
@@ -31,7 +32,9 @@ from tfgrpo.library import Limits
 from tfgrpo.llm import Llm
 from tfgrpo.memo import Memo
 from tfgrpo.recipe import RECIPES
-from tfgrpo.rollouts import ChatRunner, Prior, Sampling
+from tfgrpo.rollouts import ChatRunner, Prior, Runner, Sampling
+from tfgrpo.significance import Verdict
+from tfgrpo.splits import Splits
 from tfgrpo.trainer import Learned, Listener
 from tfgrpo.types import Library, Task, Version
 from tfgrpo.usage import Ledger, Usage, money
@@ -41,6 +44,9 @@ Tasks: TypeAlias = Iterable[Task | Mapping[str, Any]]
 
 Grading: TypeAlias = Callable[..., Any] | Grader | str
 """`function(answer, reference, *, task, trajectory)` with what it names, a grader, or a grader's name."""
+
+Guards: TypeAlias = Mapping[str, Tasks]
+"""Tasks that a library was not made for and must not harm, by the name that a report gives them."""
 
 NAME: Final = "library"
 """The set that blocks name where there is none."""
@@ -56,6 +62,14 @@ class Trained:
     learned: Learned
     usage: Usage
     policy_model: str
+    minimum_effect: float = 0.0
+    gate: evaluation.Evaluation | None = None
+    """The comparison with the library at the start, on the tasks held out; None where there were none."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What the gate says: an effect below `gate.minimum_effect` is none."""
+        return None if self.gate is None else self.gate.word(self.minimum_effect)
 
     @property
     def library(self) -> Library:
@@ -69,7 +83,12 @@ class Trained:
             f"{told} of {all_} groups contrasted, {self.learned.applied} edits applied, {len(self.library)} lessons; "
             f"{self.usage.calls} calls, {self.usage.tokens} tokens, {money(self.usage.usd)}"
         )
-        return "\n".join([first, *(f"[{one.id}] {one.text}" for one in self.library.experiences)])
+        lines = [first, *(f"[{one.id}] {one.text}" for one in self.library.experiences)]
+        if self.gate is not None:
+            low, high = self.gate.comparison.interval
+            shown = f"{self.gate.comparison.difference:+.3f} [{low:+.3f}, {high:+.3f}]"
+            lines.append(f"gate: {self.verdict} on {self.gate.tasks} held-out tasks x {self.gate.samples}: {shown}")
+        return "\n".join(lines)
 
     def save(self, path: Path | str) -> None:
         """Write the library to a file; see `save_library`."""
@@ -83,6 +102,9 @@ def train(
     policy: Model | str,
     optimizer: Model | str | None = None,
     library: Library | None = None,
+    validation: Tasks = (),
+    held_out: Tasks = (),
+    guards: Guards | None = None,
     seed: int = 0,
     max_usd: float | None = None,
     max_tokens: int | None = None,
@@ -91,10 +113,13 @@ def train(
 ) -> Trained:
     """Learn a library from fresh rollouts of `tasks` by `policy`, judged by `grader`; start from `library`.
 
+    On `validation` tasks the best epoch-end library is chosen. With `held_out` tasks the gate compares the result with
+    the library at the start, `gate.samples` rollouts a task and side, and `guards` are part of it; nothing is learned
+    from either. `split` makes all three of one list.
+
     Tasks of reasoning-gym bring their own checker and need no `grader`. `optimizer` writes the lessons (the policy,
-    where none is named). `settings` are keys of `training` in
-    `docs/configuration.md`, such as `objective`, `epochs`, `group_size`, `max_words`; with `cache`, a directory,
-    a run that was interrupted goes on without paying twice.
+    where none is named). `settings` are keys of `training` in `docs/configuration.md`, such as `objective`, `epochs`,
+    `max_words`; with `cache`, a directory, a run that was interrupted goes on without paying twice.
 
     Raises:
         UsageError: a task or setting does not fit.
@@ -105,9 +130,13 @@ def train(
     training = _settings(policy, optimizer, settings)
     judge = _grader(grader)
     chosen = _tasks(tasks, judge)
+    start, choosing = library or Library(), _several(validation, judge, "validation")
+    proving = _several(held_out, judge, "held_out")
+    _apart(chosen, choosing, proving)
+    gate = _Gate(training, seed, proving, _guards(guards, judge))
     ledger = Ledger(max_usd=max_usd, max_tokens=max_tokens)
 
-    async def work() -> Learned:
+    async def work() -> tuple[Learned, evaluation.Evaluation | None]:
         with _memo(training) as memo, _listener(ledger, shown=progress) as listener:
             async with (
                 _llm(training.policy, training, ledger, memo) as policy_llm,
@@ -117,12 +146,15 @@ def train(
                 recipe = RECIPES[training.recipe]
                 trainer = assembly.trainer(training, recipe, optimizer_llm, listener, seed=seed)
                 runner = Answering(ChatRunner(policy_llm, judged, listener.advance, training.selected))
-                practice = assembly.practice(training, recipe, runner, set_name=NAME, version=1, seed=seed)
-                learned = await trainer.practise(chosen, library or Library(), practice)
+                practice = assembly.practice(
+                    training, recipe, runner, set_name=NAME, version=1, seed=seed, validation=choosing
+                )
+                learned = await trainer.practise(chosen, start, practice)
                 runner.check()
-                return learned
+                return learned, await gate.judged(runner, listener, learned.library, start)
 
-    return Trained(blocking.run(work), ledger.total(), str(training.policy.model))
+    learned, found = blocking.run(work)
+    return Trained(learned, ledger.total(), str(training.policy.model), training.gate.minimum_effect, found)
 
 
 def evaluate(
@@ -132,6 +164,7 @@ def evaluate(
     policy: Model | str,
     library: Library,
     against: Library | None = None,
+    guards: Guards | None = None,
     k: int = 32,
     seed: int = 0,
     max_usd: float | None = None,
@@ -141,11 +174,12 @@ def evaluate(
 ) -> evaluation.Evaluation:
     """Compare what `library` and `against` (nothing) do to `policy` on held-out tasks, `k` samples a task and side.
 
+    With `guards` nothing is shown to help while harm beyond `gate.margin` to one of them cannot be ruled out.
     `settings`, and the errors raised, are those of `train`.
     """
     training = _settings(policy, None, settings)
     judge = _grader(grader)
-    chosen = _tasks(tasks, judge)
+    chosen, guarding = _tasks(tasks, judge), _guards(guards, judge)
     ledger = Ledger(max_usd=max_usd, max_tokens=max_tokens)
 
     async def work() -> evaluation.Evaluation:
@@ -154,7 +188,7 @@ def evaluate(
                 _llm(training.policy, training, ledger, memo) as llm,
                 judging(judge, training, ledger, memo) as judged,
             ):
-                listener.begin(_STAGE, 2 * len(chosen) * k)
+                listener.begin(_STAGE, 2 * k * (len(chosen) + sum(len(one.tasks) for one in guarding)))
                 return await evaluation.evaluate(
                     ChatRunner(llm, judged, listener.advance, training.selected),
                     chosen,
@@ -162,10 +196,25 @@ def evaluate(
                     against=Prior(NAME, 2, against or Library()),
                     samples=k,
                     sampling=Sampling(training.evaluation_temperature, seed, _STAGE),
+                    guards=guarding,
+                    margin=training.gate.margin,
                     alpha=round(1 - training.gate.confidence, 12),
                 )
 
     return blocking.run(work)
+
+
+def split(tasks: Tasks, *, held_out: float = 0.3, validation: float = 0.0) -> Splits:
+    """Return `tasks` as `train`, `validation` and `held_out`, each once, by a hash of what they ask.
+
+    A task is in the same split in every run, whatever the order and the other tasks. Under 100 tasks there is no
+    validation. UsageError when the shares leave nothing to learn from.
+    """
+    if held_out < 0 or validation < 0 or held_out + validation >= 1:
+        raise UsageError(
+            f"held_out {held_out} and validation {validation} must be shares that leave some to learn from"
+        )
+    return splits.split(_tasks(tasks, Own()), held_out=held_out, validation=validation)
 
 
 def load_tasks(path: Path | str) -> tuple[Task, ...]:
@@ -196,6 +245,45 @@ def save_library(library: Library, path: Path | str, *, policy_model: str | None
         Path(path).write_text(inheritance.write(version, "json"), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Gate:
+    """What compares a result with the library at the start: tasks held out, and guards."""
+
+    training: Training
+    seed: int
+    tasks: tuple[Task, ...]
+    guards: tuple[evaluation.Guard, ...]
+
+    def __post_init__(self) -> None:
+        """UsageError when there are guards and nothing that they are part of."""
+        if self.guards and not self.tasks:
+            raise UsageError("guards are part of the gate, which needs held_out tasks", field="guards")
+        if 0 < len(self.tasks) < FEWEST:
+            warnings.warn(
+                f"{len(self.tasks)} tasks are held out, and under {FEWEST} none can show anything", stacklevel=4
+            )
+
+    async def judged(
+        self, runner: Runner, listener: Listener, library: Library, start: Library
+    ) -> evaluation.Evaluation | None:
+        """Return the comparison; None where there is nothing to compare, or nothing to compare on."""
+        if not self.tasks or library.experiences == start.experiences:
+            return None
+        gate = self.training.gate
+        listener.begin("gate", 2 * gate.samples * (len(self.tasks) + sum(len(one.tasks) for one in self.guards)))
+        return await evaluation.evaluate(
+            runner,
+            self.tasks,
+            tested=Prior(NAME, 2, library),
+            against=Prior(NAME, 1, start),
+            samples=gate.samples,
+            sampling=Sampling(self.training.evaluation_temperature, self.seed, "gate"),
+            guards=self.guards,
+            margin=gate.margin,
+            alpha=round(1 - gate.confidence, 12),
+        )
 
 
 class _Silent:
@@ -229,13 +317,38 @@ def _grader(given: Grading | None) -> Grader:
 
 
 def _tasks(given: Tasks, judge: Grader) -> tuple[Task, ...]:
-    tasks: dict[str, Task] = {}
-    for place, one in enumerate(given):
-        task = one if isinstance(one, Task) else _task(one, f"tasks[{place}]", need_reference=judge.needs_reference)
-        tasks.setdefault(task.key, task)
+    tasks = _several(given, judge, "tasks")
     if not tasks:
         raise UsageError("there is no task")
+    return tasks
+
+
+def _several(given: Tasks, judge: Grader, name: str) -> tuple[Task, ...]:
+    tasks: dict[str, Task] = {}
+    for place, one in enumerate(given):
+        task = one if isinstance(one, Task) else _task(one, f"{name}[{place}]", need_reference=judge.needs_reference)
+        tasks.setdefault(task.key, task)
     return tuple(tasks.values())
+
+
+def _apart(*parts: tuple[Task, ...]) -> None:
+    seen: set[str] = set()
+    for part in parts:
+        keys = {task.key for task in part}
+        if again := sorted(keys & seen):
+            raise UsageError(
+                f"{len(again)} tasks are in two of tasks, validation and held_out, the first of them {again[0]}: "
+                "what was learned from can prove nothing; see `split`"
+            )
+        seen |= keys
+
+
+def _guards(given: Guards | None, judge: Grader) -> tuple[evaluation.Guard, ...]:
+    guards = tuple(evaluation.Guard(name, _several(tasks, judge, name)) for name, tasks in (given or {}).items())
+    for guard in guards:
+        if not guard.tasks:
+            raise UsageError(f"the guard {guard.name} has no task", field="guards")
+    return guards
 
 
 def _task(row: Mapping[str, Any], name: str, *, need_reference: bool) -> Task:

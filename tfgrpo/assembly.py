@@ -17,7 +17,7 @@ from tfgrpo.optimizer import Optimizer
 from tfgrpo.recipe import Recipe
 from tfgrpo.rollouts import Runner
 from tfgrpo.trainer import Listener, Practice, Trainer
-from tfgrpo.types import Library, Task
+from tfgrpo.types import Library, Refusal, Task
 
 BATCH: Final = 50
 """Groups of a batch where no size is set."""
@@ -66,8 +66,11 @@ def trainer(
     seed: int,
     given: Mapping[int, Library] | None = None,
     mode: Mode = "reward and reference",
+    inherited: tuple[Refusal, ...] = (),
 ) -> Trainer:
-    """Return the trainer of a run; `given` are the libraries that logged rollouts ran with, by version."""
+    """Return the trainer of a run; `given` are the libraries that logged rollouts ran with, by version, `inherited` the
+    refusals of earlier runs.
+    """
     return Trainer(
         optimizer=optimizer(llm, training, recipe, seed),
         limits=limits(training, recipe),
@@ -76,6 +79,7 @@ def trainer(
         given=dict(given or {}),
         memory=recipe.memory,
         mode=mode,
+        inherited=inherited,
     )
 
 

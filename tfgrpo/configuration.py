@@ -35,12 +35,13 @@ from tfgrpo import secret_values
 from tfgrpo.errors import UsageError
 from tfgrpo.library import Limits
 from tfgrpo.modes import Mode
+from tfgrpo.retention import RetentionSettings
 
 PREFIX: Final = "TFGRPO_"
 DEFAULT_FILE: Final = Path("config.yaml")
 REFERENCE: Final = "os.environ/"
 
-Section: TypeAlias = Literal["store", "training", "metrics"]
+Section: TypeAlias = Literal["store", "training", "metrics", "retention"]
 """What a command reads; `metrics` is that key of `training` alone."""
 
 
@@ -244,6 +245,7 @@ class Configuration(Layered):
 
     store: StoreSettings = StoreSettings()
     training: Training = Training()
+    retention: RetentionSettings = RetentionSettings()
     _elsewhere: tuple[str, ...] = PrivateAttr(default=())
 
     @property

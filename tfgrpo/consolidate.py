@@ -50,18 +50,20 @@ async def consolidate(
     limits: Limits,
     *,
     rejected: Sequence[Refusal] = (),
+    remembered: Sequence[Refusal] = (),
 ) -> Consolidation:
     """Merge `proposals` into one edit and apply it. No proposal, and nothing to make smaller, no call.
 
-    Every applied operation carries in `sources` the keys of the groups it rests on. A text of `rejected` is not taken
-    again. A library that is over its limits afterwards loses its least supported entries.
+    Every applied operation carries in `sources` the keys of the groups it rests on. The optimizer is shown `rejected`
+    and `remembered`; a text of `rejected` is not taken again, whatever it says.
+    A library that is over its limits afterwards loses its least supported entries.
     """
     smaller = libraries.fit(library, limits).applied
     if not proposals and not smaller:
         return Consolidation(Edit(library, (), ()))
     sections = [section("library", libraries.lines(library)), section("operations", as_lines(proposals))]
-    if rejected:
-        sections.append(section("rejected", "\n".join(map(rejection, rejected))))
+    if remembered or rejected:
+        sections.append(section("rejected", "\n".join(map(rejection, (*remembered, *rejected)))))
     if bound := _bound(library, limits):
         sections.append(section("feedback", bound))
 

@@ -122,6 +122,12 @@ class Evaluation:
         helps = self.comparison.verdict == "helps"
         return "no effect shown" if helps and "unclear" in found else self.comparison.verdict
 
+    def word(self, minimum_effect: float) -> significance.Verdict:
+        """Return the verdict as a gate says it: an effect that is too small to be wanted is none."""
+        if self.verdict == "helps" and self.comparison.difference < minimum_effect:
+            return "no effect shown"
+        return self.verdict
+
     @property
     def tasks(self) -> int:
         """How many tasks were compared."""

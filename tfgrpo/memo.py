@@ -72,7 +72,7 @@ class Memo:
             self._thread.shutdown()
             raise StoreError(
                 f"the memo in {directory} cannot be opened ({error}); set training.cache to a folder that can "
-                "be written"
+                "be written, or delete this one: its calls are then paid for again"
             ) from error
 
     async def get(self, key: str) -> str | None:
@@ -105,5 +105,6 @@ class Memo:
             return await asyncio.get_running_loop().run_in_executor(self._thread, call)
         except (OSError, sqlite3.Error) as error:
             raise StoreError(
-                f"the memo in {self.directory} cannot be used ({error}); free some space or set training.cache"
+                f"the memo in {self.directory} cannot be used ({error}); free some space, set training.cache, or "
+                "delete the folder: its calls are then paid for again"
             ) from error

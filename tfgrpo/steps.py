@@ -48,6 +48,11 @@ class Step:
     before: Library = field(default_factory=Library)
     after: Library = field(default_factory=Library)
 
+    @property
+    def harmful(self) -> tuple[Refusal, ...]:
+        """Those of the changes taken back that were shown to do harm, with the numbers."""
+        return tuple(Refusal(one.change.operation, str(one)) for one in self.findings if one.harms)
+
 
 @dataclass(frozen=True, slots=True)
 class EpochEnd:

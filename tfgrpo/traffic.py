@@ -39,6 +39,8 @@ class Census:
     contrasting: int
     not_contrasting: Mapping[str, int]
     near: tuple[near_misses.NearMiss, ...] = ()
+    without_bodies: int = 0
+    """Trajectories that are left out because a body was not recorded, or has reached its age."""
 
 
 def census(
@@ -71,6 +73,7 @@ def census(
         contrasting=contrasting,
         not_contrasting=dict(reasons),
         near=near_misses.find(_questions(store, nsmallest(MOST_COMPARED, lonely, key=attrgetter("group")))),
+        without_bodies=store.traffic.without_bodies(set_name=set_name, unnamed=unnamed),
     )
 
 

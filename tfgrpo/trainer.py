@@ -39,9 +39,10 @@ class Trainer:
     """The algorithm with its collaborators.
 
     `given` holds the libraries that logged rollouts ran with, by version of the set. With `memory` the optimizer is
-    shown what was refused: in the step before, and for harm in any. Groups are taken in the order
-    of their keys and results put together in the order of groups, so that a run depends on what it is given and on the
-    models' answers only, never on which call ended first.
+    shown what was refused: in the step before, and for harm in any; and `inherited`, what did harm in earlier runs,
+    which is shown but may be tried again. Groups are taken in the order of their keys and results put together in the
+    order of groups, so that a run depends on what it is given and on the models' answers only, never on which call
+    ended first.
     """
 
     optimizer: Optimizer
@@ -51,6 +52,7 @@ class Trainer:
     given: dict[int, Library] = field(default_factory=dict)
     memory: bool = True
     mode: Mode = "reward and reference"
+    inherited: tuple[Refusal, ...] = ()
 
     async def learn(self, groups: Sequence[Group], library: Library) -> Learned:
         """Learn from groups as they were logged: one pass, each group is used once."""
@@ -111,11 +113,14 @@ class Trainer:
             return replace(step, telling=tuple(telling), lessons=_number(lessons), votes=votes)
         self.listener.begin("propose", len(telling))
         harmful, unfit = self._remembered([*earlier, step])
-        critiques = await critic.proposals(lessons, library, [*harmful, *unfit])
+        earlier_runs = self.inherited if self.memory else ()
+        critiques = await critic.proposals(lessons, library, [*earlier_runs, *harmful, *unfit])
         proposals = [operation for critique in critiques for operation in critique.operations]
         self.listener.begin("consolidate", 1)
         limits = replace(self.limits, fault=Guard(telling, library, self.limits.fault))
-        consolidation = await consolidate(self.optimizer, library, proposals, limits, rejected=harmful)
+        consolidation = await consolidate(
+            self.optimizer, library, proposals, limits, rejected=harmful, remembered=earlier_runs
+        )
         self.listener.advance("consolidate")
         after = consolidation.edit.library
         votes = await self._votes(critic, lessons, after) if voting else {}
@@ -140,8 +145,7 @@ class Trainer:
         """Return what the optimizer is told not to try again: all that did harm, and what did not fit just before."""
         if not self.memory:
             return [], []
-        found = [finding for step in steps for finding in step.findings if finding.harms]
-        harmful = [Refusal(finding.change.operation, str(finding)) for finding in found]
+        harmful = [one for step in steps for one in step.harmful]
         return harmful, [refusal for step in steps[-2:-1] for refusal in step.refused]
 
 

@@ -218,6 +218,10 @@ class Link(msgspec.Struct, frozen=True):
     created_at: float
 
 
+Record = Literal["full", "metadata", "expired"]
+"""With bodies; without them from the start; without them since their age was reached."""
+
+
 class Exchange(msgspec.Struct, frozen=True):
     """One proxied request with its response, without the bodies."""
 
@@ -257,6 +261,10 @@ class Exchange(msgspec.Struct, frozen=True):
     """Why the first answer ended, in the words of its API; None where it did not say."""
     note: str = ""
     """What an operator should know: why a request was not injected, what broke."""
+    record: Record = "full"
+    """What is kept of it; nothing is learned from one without bodies."""
+    record_share: float = 1.0
+    """The probability that the bodies of its trajectory are kept, where they are sampled."""
 
 
 class Bodies(msgspec.Struct, frozen=True):

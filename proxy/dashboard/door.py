@@ -17,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from proxy.auth import Keys
-from proxy.dashboard import pages
+from proxy.dashboard import assets, pages
 from proxy.dashboard.forms import Form
 from proxy.dashboard.sessions import COOKIE, SECONDS, Sessions, WrongKeys
 from proxy.dashboard.sets import SetPages
@@ -46,7 +46,7 @@ def create(
         routes=[
             Route("/admin", door.shown(_home)),
             Route("/admin/", door.shown(_home)),
-            Route("/admin/static/dashboard.css", _style),
+            Route(f"{assets.ROOT}/{{mark}}/{{name}}", assets.serve),
             Route(LOGIN, door.ask, methods=["GET"]),
             Route(LOGIN, door.log_in, methods=["POST"]),
             Route("/admin/logout", door.acted(door.log_out), methods=["POST"]),
@@ -154,10 +154,6 @@ def _give(answer: Response, request: Request, cookie: str) -> None:
 
 async def _home(_: Request) -> Response:
     return pages.see(HOME)
-
-
-async def _style(_: Request) -> Response:
-    return pages.style()
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -6,14 +6,25 @@ It knows no store and no session; what a template shows comes in.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from importlib import resources
 from typing import Final
 
 import jinja2
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from proxy.dashboard import assets
+
+PLACES: Final = (
+    ("/admin", "Overview"),
+    ("/admin/traffic", "Traffic"),
+    ("/admin/groups", "Groups"),
+    ("/admin/sets", "Experience sets"),
+    ("/admin/training", "Training"),
+)
+"""What the navigation shows: paths and names. A template says where it stands with `{% set place = PATH %}`."""
+
 POLICY: Final = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS: Final = {
     "content-security-policy": POLICY,
@@ -21,7 +32,6 @@ HEADERS: Final = {
     "referrer-policy": "same-origin",
     "cache-control": "no-store",
 }
-_STYLE: Final = (resources.files("proxy.dashboard") / "static" / "dashboard.css").read_bytes()
 
 _ENGINE: Final = jinja2.Environment(
     loader=jinja2.PackageLoader("proxy.dashboard"),
@@ -42,11 +52,6 @@ def see(path: str) -> Response:
     return RedirectResponse(path, 303, HEADERS)
 
 
-def style() -> Response:
-    """Return the style sheet."""
-    return Response(_STYLE, media_type="text/css", headers=HEADERS | {"cache-control": "max-age=300"})
-
-
 def _moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
@@ -55,4 +60,5 @@ def _percent(share: float) -> str:
     return f"{share * 100:g} %"
 
 
+_ENGINE.globals |= {"places": PLACES, "asset": assets.address}
 _ENGINE.filters |= {"moment": _moment, "percent": _percent}

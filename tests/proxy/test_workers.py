@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import http.client
-import json
-import os
-import re
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import pytest
 
-from tests.conftest import StartUpstream
-from tests.upstreams import PATIENCE, chat
+from tests.proxy.programs import Programs, call
+from tests.upstreams import PATIENCE
 
-REPOSITORY = Path(__file__).parents[2]
 SECOND = 1.0
 TRAJECTORIES = 12
-
-Programs = Callable[[str, int, int], list[int]]
 
 
 class Seen(NamedTuple):
@@ -34,58 +22,6 @@ class Seen(NamedTuple):
     named: str | None
     version: str
     arm: str
-
-
-@pytest.fixture
-def programs(tmp_path: Path, start_upstream: StartUpstream) -> Iterator[Programs]:
-    """Start programs on one store and return their ports: `programs(url, 2, 4)` for two of four workers each."""
-    with ExitStack() as stack:
-        config = tmp_path / "c.json"
-        upstreams = [{"name": "up", "base_url": start_upstream(chat).base_url}]
-        routes = [{"set": "s", "models": ["*"]}]
-        config.write_text(json.dumps({"server": {"port": 0}, "upstreams": upstreams, "routes": routes}))
-
-        def start(url: str, number: int, workers: int) -> list[int]:
-            return [stack.enter_context(running(config, url, workers)) for _ in range(number)]
-
-        yield start
-
-
-@contextmanager
-def running(config: Path, url: str, workers: int) -> Iterator[int]:
-    """Run the program and yield its port once every worker has answered."""
-    process = subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-m", "proxy", "--config", str(config), "--workers", str(workers)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TFGRPO_STORE__URL": url},
-        cwd=REPOSITORY,
-    )
-    try:
-        assert process.stdout is not None
-        found = re.search(r":(\d+)/v1", process.stdout.readline())
-        assert found is not None
-        port = int(found.group(1))
-        until, pids = time.monotonic() + 3 * PATIENCE, set[int]()
-        while len(pids) < workers and time.monotonic() < until:
-            pids.add(call(port, "GET", "/status")[1]["worker"])
-        assert len(pids) == workers
-        yield port
-    finally:
-        process.terminate()
-        process.communicate(timeout=3 * PATIENCE)
-
-
-def call(port: int, method: str, path: str, body: Any = None, **headers: str) -> tuple[dict[str, str], Any]:
-    """Send a request on a connection of its own, which any worker may take."""
-    line = http.client.HTTPConnection("127.0.0.1", port, timeout=3 * PATIENCE)
-    try:
-        line.request(method, path, None if body is None else json.dumps(body), headers)
-        answer = line.getresponse()
-        assert answer.status in (200, 201), answer.read()
-        return {name.lower(): value for name, value in answer.getheaders()}, json.loads(answer.read())
-    finally:
-        line.close()
 
 
 class Traffic:

@@ -16,7 +16,19 @@ import pytest
 import uvicorn
 
 import tfgrpo
-from tfgrpo import Evaluation, Library, Model, Task, TfgrpoError, Trained, evaluate, load_library, load_tasks, train
+from tfgrpo import (
+    Evaluation,
+    Library,
+    Model,
+    Task,
+    TfgrpoError,
+    Trained,
+    evaluate,
+    load_library,
+    load_tasks,
+    split,
+    train,
+)
 from tfgrpo.simulation.server import create
 from tfgrpo.simulation.world import World
 from tfgrpo.types import Experience
@@ -59,8 +71,8 @@ def grader(answer: str, reference: str) -> bool:
     return answer.strip().endswith(f"Answer: {reference}")
 
 
-def learned(url: str, **settings: Any) -> Trained:
-    return train(ROWS, **{"grader": grader, "epochs": 1, "progress": False, **models(url), **settings})
+def learned(url: str, tasks: Any = ROWS, **settings: Any) -> Trained:
+    return train(tasks, **{"grader": grader, "epochs": 1, "progress": False, **models(url), **settings})
 
 
 def test_the_documentation_runs_as_it_stands(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,6 +82,7 @@ def test_the_documentation_runs_as_it_stands(url: str, tmp_path: Path, monkeypat
         exec(block.replace("http://127.0.0.1:9000/v1", url), names)  # noqa: S102 - our own documentation
     assert len(names["trained"].library) > 0
     assert names["found"].verdict in ("helps", "hurts", "no effect shown")
+    assert [guard.name for guard in names["proved"].gate.guards] == ["greetings"]
 
 
 @pytest.mark.parametrize("name", tfgrpo.__all__)
@@ -115,6 +128,47 @@ def test_two_libraries_are_compared(url: str) -> None:
     assert (found.tasks, found.samples, found.level) == (12, 2, 0.1)
 
 
+def test_what_was_learned_is_proved_on_tasks_held_out_of_it(url: str) -> None:
+    parts = split(World.draw(0).tasks(30, split="train"), held_out=0.4)
+    trained = learned(url, tasks=parts.train, held_out=parts.held_out, gate={"samples": 2})
+    assert trained.gate is not None
+    assert (trained.gate.tasks, trained.gate.samples) == (len(parts.held_out), 2)
+    assert f"gate: {trained.verdict} on {len(parts.held_out)} held-out tasks x 2" in str(trained)
+
+
+def test_without_tasks_held_out_nothing_is_said_of_the_worth(url: str) -> None:
+    trained = learned(url)
+    assert (trained.gate, trained.verdict) == (None, None)
+
+
+def test_harm_to_a_guard_leaves_nothing_shown_to_help(url: str) -> None:
+    rows = World.draw(0).tasks(8, split="test")
+    wrong = [{"question": row["question"], "answer": "nobody's answer"} for row in rows]
+    found = evaluate(
+        rows,
+        grader=grader,
+        policy=models(url)["policy"],
+        library=Library((Experience("e1", "Hm."),), 2),
+        guards={"easy": rows, "lost": wrong},
+        k=1,
+        progress=False,
+    )
+    assert [(guard.name, guard.tasks) for guard in found.guards] == [("easy", 8), ("lost", 8)]
+    assert found.verdict != "helps"
+
+
+def test_a_split_is_the_same_in_any_order() -> None:
+    rows = World.draw(0).tasks(40, split="train")
+    one, other = split(rows, held_out=0.5), split(rows[::-1], held_out=0.5)
+    assert {task.key for task in one.held_out} == {task.key for task in other.held_out}
+    assert len(one.train) + len(one.held_out) == 40
+
+
+def test_few_held_out_tasks_are_warned_of(url: str) -> None:
+    with pytest.warns(UserWarning, match="2 tasks are held out, and under 6"):
+        learned(url, tasks=ROWS[2:], held_out=ROWS[:2], gate={"samples": 1})
+
+
 def test_a_saved_library_comes_into_a_store(url: str, tmp_path: Path) -> None:
     trained = learned(url)
     trained.save(tmp_path / "l.json")
@@ -144,6 +198,10 @@ def test_tasks_of_a_file_are_loaded(tmp_path: Path) -> None:
         ([{"question": "x", "answer": {1}}], {}, r"tasks\[0\]"),
         ([{"question": "x"}], {"grader": "exact"}, "right answer"),
         ([{"question": "x"}], {"grader": lambda guess: guess}, "asks for guess"),
+        ([{"question": "x"}], {"held_out": [{"question": "x"}]}, "in two of tasks, validation and held_out"),
+        ([{"question": "x"}], {"held_out": [{"answer": "x"}]}, r"held_out\[0\]"),
+        ([{"question": "x"}], {"guards": {"g": [{"question": "y"}]}}, "needs held_out tasks"),
+        ([{"question": "x"}], {"guards": {"g": []}}, "the guard g has no task"),
         ([{"question": "x"}], {"epochs": 0}, "epochs"),
         ([{"question": "x"}], {"mood": 1}, "mood is not a known setting"),
         ([{"question": "x"}], {"policy": Model()}, "no model is named"),

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -261,6 +262,25 @@ async def test_a_killed_run_starts_again_at_once_and_pays_for_nothing_twice(home
     # The three contrasts were finished before the fourth call was made.
     assert (made["usage"]["total"]["replayed"] >= 3, len(made["experiences"])) == (True, 3)
     assert made["experiences"] == whole["experiences"]
+
+
+@pytest.mark.parametrize("offset", [0, 4096])
+async def test_a_damaged_memo_ends_a_run_with_what_to_do_and_loses_nothing(home: Path, offset: int) -> None:
+    record(home, tasks=3)
+    async with serving(optimizer) as endpoint:
+        made = await result(home, "train", "--set", "s", endpoint=endpoint)
+        (file,) = await asyncio.to_thread(lambda: list(home.rglob("cache.db")))
+        with file.open("r+b") as memo:
+            memo.seek(offset)
+            memo.write(os.urandom(file.stat().st_size - offset))
+        code, _, err = await run(home, "train", "--set", "s", endpoint=endpoint)
+        assert (code, "delete" in err, str(file.parent.name) in err, "Traceback" in err) == (1, True, True, False)
+        store = Store.open(url(home))
+        assert [one.version for one in store.sets.versions("s")] == [1]
+        store.close()
+        shutil.rmtree(file.parent)
+        again = await result(home, "train", "--set", "s", endpoint=endpoint)
+    assert again["experiences"] == made["experiences"]
 
 
 async def test_one_training_runs_at_a_time_for_a_store(home: Path) -> None:

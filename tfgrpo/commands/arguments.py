@@ -82,6 +82,7 @@ def parser() -> Parser:
     _runs(_command(commands, "runs", "list training runs, show one, or write its report"))
     _backup(_command(commands, "backup", "copy SQLite's store while the proxy serves"))
     _purge(_command(commands, "purge", "erase the recorded traffic of an app, an end user or a time"))
+    _retention(_command(commands, "retention", "say what is older than the configured ages, or delete it"))
     simulate = commands.add_parser(
         "simulate", help="serve a simulated provider, to try everything with no key", **_epilog("simulate")
     )
@@ -262,6 +263,13 @@ def _purge(made: argparse.ArgumentParser) -> None:
     made.add_argument("--end-user", metavar="ID", help="trajectories with a request that names this user")
     made.add_argument("--before", metavar="DATE", help="what began before it: 2026-01-31, in UTC")
     made.add_argument("--dry-run", action="store_true", help="count, and erase nothing")
+
+
+def _retention(made: argparse.ArgumentParser) -> None:
+    # Bare `tfgrpo retention` shows.
+    actions = made.add_subparsers(dest="action", metavar="ACTION")
+    _action(actions, "show", "the ages, and how much is too old")
+    _action(actions, "run", "delete what is too old now; a running proxy does it by itself")
 
 
 def _backup(made: argparse.ArgumentParser) -> None:

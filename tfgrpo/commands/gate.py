@@ -1,4 +1,4 @@
-"""The gate of a run: what was learned against what is deployed, on held-out tasks, with guards; and its word.
+"""The gate of a run: what was learned against what is deployed, on held-out tasks, with guards.
 
 The comparison counts as a use of its held-out tasks, and the more often they are used, the stricter it is.
 """
@@ -16,7 +16,7 @@ from tfgrpo.evaluation import Evaluation, evaluate, key_of, split_of
 from tfgrpo.rollouts import Prior, Runner, Sampling
 from tfgrpo.store.evidence import Finding
 from tfgrpo.trainer import Listener
-from tfgrpo.types import Library, VersionStatus
+from tfgrpo.types import Library
 
 FEWEST: Final = 6
 """Held-out tasks under which no comparison can come to a verdict (see `significance`)."""
@@ -63,10 +63,3 @@ async def judged(job: Job, runner: Runner, listener: Listener, material: Materia
         )
     )
     return found.at(significance.level(use, 1 - gate.confidence))
-
-
-def word(found: Evaluation, minimum_effect: float) -> VersionStatus:
-    """Return the gate's word: what the comparison shows, but an effect that is too small to be wanted is none."""
-    if found.verdict == "helps" and found.comparison.difference < minimum_effect:
-        return "no effect shown"
-    return found.verdict

@@ -51,6 +51,11 @@ def unrecorded(set_name: str) -> str:
     return f"nothing is recorded under the set {set_name}; traffic recorded under no set is used"
 
 
+def without_bodies(counted: Census) -> str:
+    """Say how many trajectories are left out because their bodies are not there."""
+    return f"{counted.without_bodies} trajectories are left out: their bodies were not recorded, or reached their age"
+
+
 def as_json(counted: Census) -> dict[str, Any]:
     """Return a census as JSON."""
     return {
@@ -59,6 +64,7 @@ def as_json(counted: Census) -> dict[str, Any]:
         "groups": counted.groups,
         "contrasting": counted.contrasting,
         "not_contrasting": dict(counted.not_contrasting),
+        "without_bodies": counted.without_bodies,
         "near": [{"left": one.left, "right": one.right} for one in counted.near],
     }
 
@@ -73,6 +79,8 @@ def explain(counted: Census) -> str:
         if count:
             remedy = REMEDIES.get(reason)
             lines.append(f"{count} do not: {reason}" + (f" ({remedy})" if remedy else ""))
+    if counted.without_bodies:
+        lines.append(without_bodies(counted))
     lines += [
         f"nearly one task, but for {near.left!r} against {near.right!r} (see grouping.ignore)" for near in counted.near
     ]

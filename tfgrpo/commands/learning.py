@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tfgrpo import assembly
 from tfgrpo.answering import Answering
 from tfgrpo.commands import lease
-from tfgrpo.commands.gate import FEWEST, judged, word
+from tfgrpo.commands.gate import FEWEST, judged
 from tfgrpo.commands.job import Job
 from tfgrpo.commands.material import Material
 from tfgrpo.commands.output import note
@@ -58,6 +58,7 @@ def trainer_of(job: Job, material: Material, llm: Llm, listener: Listener) -> Tr
         seed=job.arguments.seed,
         given=material.given,
         mode=mode(job.arguments, job.settings),
+        inherited=material.inherited,
     )
 
 
@@ -100,4 +101,4 @@ async def _practised(job: Job, trainer: Trainer, material: Material, splits: Spl
             )
             return Result(learned)
         found = await judged(job, runner, trainer.listener, material, learned.library)
-        return Result(learned, found, word(found, training.gate.minimum_effect))
+        return Result(learned, found, found.word(training.gate.minimum_effect))

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from msgspec import structs
 
 from tfgrpo.commands import groups as census
+from tfgrpo.commands import memory
 from tfgrpo.commands.output import note
 from tfgrpo.commands.runner import is_agent
 from tfgrpo.commands.session import grader, metrics, mode
 from tfgrpo.configuration import Configuration, Training
 from tfgrpo.errors import Conflict, DatasetError, UsageError
 from tfgrpo.evaluation import Guard
+from tfgrpo.recipe import RECIPES
 from tfgrpo.replay import logged_tasks
 from tfgrpo.sources import load
 from tfgrpo.splits import Splits, split
 from tfgrpo.store import Store
 from tfgrpo.traffic import answered_groups, labelled_groups
-from tfgrpo.types import EMPTY_VERSION, Group, Library, Task
+from tfgrpo.types import EMPTY_VERSION, Group, Library, Refusal, Task
 from tfgrpo.weighing import Metrics
 
 
@@ -28,7 +30,7 @@ from tfgrpo.weighing import Metrics
 class Material:
     """Logged `groups` or the `splits` of a data set; the deployed version is the `parent`, `library` what it says.
 
-    `given` holds the libraries that logged rollouts ran with, by version.
+    `given` holds the libraries that logged rollouts ran with, by version, `inherited` what did harm in earlier runs.
     """
 
     groups: tuple[Group, ...]
@@ -37,10 +39,18 @@ class Material:
     library: Library
     given: dict[int, Library]
     guards: tuple[Guard, ...] = ()
+    inherited: tuple[Refusal, ...] = ()
 
 
 def gathered(store: Store, arguments: Namespace, settings: Configuration) -> Material:
     """Return what `arguments` ask to learn from; an error of ours, with what to do, when there is nothing."""
+    material = _found(store, arguments, settings)
+    if not RECIPES[arguments.recipe or settings.training.recipe].memory:
+        return material
+    return replace(material, inherited=memory.inherited(store, arguments.set, material.library))
+
+
+def _found(store: Store, arguments: Namespace, settings: Configuration) -> Material:
     deployment = store.sets.deployment(arguments.set)
     parent = (deployment.live if deployment else None) or EMPTY_VERSION
     library = store.sets.version(arguments.set, parent).library
@@ -110,6 +120,8 @@ def _groups(store: Store, arguments: Namespace, parent: int, *, blind: bool, wei
     counted, unnamed = census.of_set(store, arguments.set, weighed_by)
     if unnamed:
         note(census.unrecorded(arguments.set))
+    if counted.without_bodies:
+        note(census.without_bodies(counted))
     runs = [version.run for version in store.sets.lineage(arguments.set, parent) if version.run]
     skip = set() if arguments.reuse else store.runs.learned_from(runs)
     set_name = None if unnamed else arguments.set

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from tfgrpo import library
+from tfgrpo.commands import memory
 from tfgrpo.commands.job import Job
 from tfgrpo.commands.learning import Result
 from tfgrpo.commands.material import Material
@@ -90,6 +91,9 @@ def as_json(job: Job, material: Material, result: Result) -> JSON:
         "applied": [of_operation(one) for step in steps for one in step.applied],
         "refused": [_refusal(one) for step in steps for one in step.refused],
         "taken_back": [_refusal(one) for step in steps for one in step.taken_back],
+        "harmful": memory.kept(learned),
+        "inherited": len(material.inherited),
+        "policy_model": _models(learned),
         "faults": [fault for step in steps for fault in step.faults],
         "steps": [_step(number, step) for number, step in enumerate(steps, 1)],
         "epochs": [{"experiences": len(end.library), "validation": end.score} for end in learned.epochs],
@@ -107,6 +111,8 @@ def report(result: JSON, total: Usage) -> None:
         f"{len(result['applied'])} edits applied, {len(result['refused'])} refused, "
         f"{len(result['taken_back'])} taken back, {len(result['faults'])} answers not used"
     )
+    if result["inherited"]:
+        say(f"{result['inherited']} edits that did harm in earlier runs were shown to the optimizer as rejected before")
     say(f"{total.calls} calls{again}, {total.tokens} tokens, {money(total.usd)}")
     say(f"the whole report: `tfgrpo runs report {result['run']} --output report.html`")
     if not result["contrasting"]:

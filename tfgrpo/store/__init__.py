@@ -21,6 +21,9 @@ from tfgrpo.store.evidence import Finding as Finding
 from tfgrpo.store.experiments import START as START
 from tfgrpo.store.experiments import Experiments as Experiments
 from tfgrpo.store.experiments import Place as Place
+from tfgrpo.store.frozen import Frozen as Frozen
+from tfgrpo.store.frozen import FrozenRows as FrozenRows
+from tfgrpo.store.frozen import Kind as Kind
 from tfgrpo.store.history import Fault as Fault
 from tfgrpo.store.history import History as History
 from tfgrpo.store.labels import Labels as Labels
@@ -51,6 +54,7 @@ class Store:
         self.runs = Runs(database)
         self.evidence = Evidence(database)
         self.experiments = Experiments(database)
+        self.frozen = FrozenRows(database)
         self.retention = Retention(database)
 
     @classmethod

@@ -120,6 +120,20 @@ STEPS: tuple[tuple[Statement, ...], ...] = (
     ),
     ("ALTER TABLE trajectories ADD COLUMN chosen TEXT",),
     (
+        """CREATE TABLE frozen (
+            "set" VARCHAR NOT NULL, effective INTEGER NOT NULL, number INTEGER NOT NULL, kind VARCHAR NOT NULL,
+            app VARCHAR NOT NULL, trajectory VARCHAR, arm VARCHAR NOT NULL, probability {real} NOT NULL,
+            at {real} NOT NULL, reward {real}, fresh BOOLEAN NOT NULL, tokens INTEGER, seconds {real}, finish VARCHAR,
+            failed BOOLEAN NOT NULL, PRIMARY KEY ("set", effective, number))""",
+        # It also finds those of a trajectory that is erased. Where the name is gone, nothing is told apart any more.
+        'CREATE UNIQUE INDEX frozen_once ON frozen (app, trajectory, "set", effective, kind)',
+    ),
+    (
+        "ALTER TABLE exchanges ADD COLUMN record VARCHAR NOT NULL DEFAULT 'full'",
+        "ALTER TABLE exchanges ADD COLUMN record_share {real} NOT NULL DEFAULT 1",
+        "CREATE INDEX bodies_created ON bodies (created_at)",
+    ),
+    (
         """CREATE TABLE history (
             "set" VARCHAR NOT NULL, number INTEGER NOT NULL, action VARCHAR NOT NULL, reason TEXT NOT NULL,
             actor VARCHAR NOT NULL, created_at {real} NOT NULL, revision INTEGER, live INTEGER, candidate INTEGER,

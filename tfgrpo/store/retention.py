@@ -1,7 +1,7 @@
 """Deletes recorded traffic: what is too old, and what somebody asks to be erased. A few hundred rows a transaction.
 
 Live traffic writes between two transactions. Which rows are meant is decided elsewhere; versions, deployments, runs
-and evidence are never touched.
+and evidence are never touched. What an experiment froze of a trajectory stays as a number: its name goes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, delete, exists, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, exists, func, select, tuple_, update
 
 from tfgrpo.store import schema
 from tfgrpo.store.engine import Database
@@ -102,14 +102,26 @@ class Retention:
             gone = _delete(connection, schema.exchanges, schema.exchanges.c.id.in_(ids))
             bare = _emptied(exchanges, behind=(-1.0, ""))
             marks += _delete(connection, schema.labels, _of(schema.labels, connection, bare)) if labels else 0
+            frozen = update(schema.frozen).where(_of(schema.frozen, connection, bare))
+            connection.execute(frozen.values(trajectory=None))
             return Deleted(gone, bodies, marks, links, _delete(connection, schema.trajectories, bare))
 
         return self._database.write(work)
 
-    def drop_bodies(self, ids: Sequence[str]) -> int:
-        """Delete the bodies of these exchanges and return how many there were."""
-        table = schema.bodies
-        return self._database.write(lambda connection: _delete(connection, table, table.c.exchange.in_(ids)))
+    def drop_bodies(self, before: float) -> int:
+        """Delete the oldest bodies of exchanges that began before `before`, at most `AT_ONCE`, and return how many.
+
+        Their exchanges say so from then on.
+        """
+        table, others = schema.bodies, schema.exchanges
+        oldest = select(table.c.exchange).where(table.c.created_at < before).order_by(table.c.created_at).limit(AT_ONCE)
+
+        def work(connection: Connection) -> int:
+            ids = connection.execute(oldest).scalars().all()
+            connection.execute(update(others).where(others.c.id.in_(ids)).values(record="expired"))
+            return _delete(connection, table, table.c.exchange.in_(ids))
+
+        return self._database.write(work)
 
     def drop_labels(self, before: float) -> int:
         """Delete the oldest labels that came before `before`, at most `AT_ONCE`, and return how many."""
@@ -118,6 +130,18 @@ class Retention:
         oldest = select(table.c.app, table.c.feedback_id).where(table.c.created_at < before)
         oldest = oldest.order_by(table.c.created_at).limit(AT_ONCE)
         return self._database.write(lambda connection: _delete(connection, table, key.in_(oldest)))
+
+    def older(self, *, bodies: float, labels: float, metadata: float) -> Deleted:
+        """Return how many exchanges, bodies and labels are older than these times."""
+
+        def work(connection: Connection) -> Deleted:
+            return Deleted(
+                exchanges=_count(connection, schema.exchanges, schema.exchanges.c.started_at < metadata),
+                bodies=_count(connection, schema.bodies, schema.bodies.c.created_at < max(bodies, metadata)),
+                labels=_count(connection, schema.labels, schema.labels.c.created_at < labels),
+            )
+
+        return self._database.read(work)
 
 
 def _emptied(exchanges: Sequence[Kept], *, behind: tuple[float, str]) -> ColumnElement[bool]:

@@ -85,9 +85,9 @@ class Runs:
             raise NotFound(f"there is no run {run_id!r}; `tfgrpo runs list` shows those there are")
         return _run(row)
 
-    def list(self, set_name: str | None = None) -> list[Run]:
-        """Return the runs, of one set or all, the newest first."""
-        query = select(schema.runs).order_by(schema.runs.c.started_at.desc())
+    def list(self, set_name: str | None = None, *, most: int | None = None) -> list[Run]:
+        """Return the runs, of one set or all, the newest first; at most so many."""
+        query = select(schema.runs).order_by(schema.runs.c.started_at.desc()).limit(most)
         if set_name is not None:
             query = query.where(schema.runs.c.set == set_name)
         return [_run(row) for row in self._database.read(lambda connection: connection.execute(query).all())]
@@ -100,7 +100,9 @@ class Runs:
     def acquire(self, name: str, holder: str, ttl: float) -> bool:
         """Take or renew a lease for `ttl` seconds; False when another holder has it."""
         leases, now = schema.leases, time.time()
-        free = or_(leases.c.expires_at < now, leases.c.holder == holder)
+        # One that would run for longer than any is taken for is from before a clock was set back.
+        past, ahead = leases.c.expires_at < now, leases.c.expires_at > now + 2 * ttl
+        free = or_(past, ahead, leases.c.holder == holder)
         row = {"name": name, "holder": holder, "expires_at": now + ttl}
 
         def work(connection: Connection) -> bool:

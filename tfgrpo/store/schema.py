@@ -43,6 +43,8 @@ exchanges = Table(
     Column("truncated", Boolean, nullable=False),
     Column("note", Text, nullable=False),
     Column("finish_reason", String),
+    Column("record", String, nullable=False),
+    Column("record_share", Float, nullable=False),
 )
 
 bodies = Table(
@@ -99,6 +101,26 @@ labels = Table(
     Column("created_at", Float, nullable=False),
     Column("comment", Text),
     Column("reference", Text),
+)
+
+frozen = Table(
+    "frozen",
+    metadata,
+    Column("set", String, primary_key=True),
+    Column("effective", Integer, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("kind", String, nullable=False),
+    Column("app", String, nullable=False),
+    Column("trajectory", String),
+    Column("arm", String, nullable=False),
+    Column("probability", Float, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("reward", Float),
+    Column("fresh", Boolean, nullable=False),
+    Column("tokens", Integer),
+    Column("seconds", Float),
+    Column("finish", String),
+    Column("failed", Boolean, nullable=False),
 )
 
 versions = Table(

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import zstandard
 from msgspec.structs import astuple, fields
-from sqlalchemy import Connection, Integer, Row, Select, and_, bindparam, case, cast, func, not_, select, update
+from sqlalchemy import Connection, Integer, Row, Select, and_, bindparam, case, cast, func, not_, or_, select, update
 
 from tfgrpo.store import schema
 from tfgrpo.store.engine import Database, insert_new
@@ -266,7 +266,8 @@ class Traffic:
         """
         table = schema.exchanges
         readable = and_(table.c.outcome == "complete", table.c.dialect.is_not(None))
-        use = case((not_(readable), UNREADABLE), (table.c.truncated, TRUNCATED), else_=WHOLE)
+        partial = or_(table.c.truncated, table.c.record != "full")
+        use = case((not_(readable), UNREADABLE), (partial, TRUNCATED), else_=WHOLE)
         columns = (table.c.id, table.c.app, table.c.trajectory, table.c.group, table.c.version, table.c.choices)
         query = select(*columns, use).where(table.c.version < FIRST_DRAFT)
         if set_name is not None:
@@ -275,6 +276,17 @@ class Traffic:
             query = query.where(table.c.set.is_(None))
         return self._database.rows(query)
 
+    def without_bodies(self, *, set_name: str | None = None, unnamed: bool = False) -> int:
+        """Return how many trajectories of one set, of none (`unnamed`), or of all miss a body: not kept, or too old."""
+        table = schema.exchanges
+        query = select(table.c.app, table.c.trajectory).distinct().where(table.c.record != "full")
+        if set_name is not None:
+            query = query.where(table.c.set == set_name)
+        elif unnamed:
+            query = query.where(table.c.set.is_(None))
+        count = select(func.count()).select_from(query.subquery())
+        return int(self._database.read(lambda connection: connection.execute(count).scalar_one()))
+
     def _exchanges(self, query: Select[Any]) -> list[Exchange]:
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return [Exchange(**row._mapping) for row in rows]  # noqa: SLF001 - SQLAlchemy's public name for it
@@ -282,6 +294,7 @@ class Traffic:
 
 def _body_rows(exchanges: Sequence[tuple[Exchange, Bodies]]) -> list[tuple[Any, ...]]:
     """Compress all bodies of a batch in one call: each call lets go of the interpreter, which the live path runs in."""
+    exchanges = [one for one in exchanges if one[0].record == "full"]
     if not exchanges:
         return []
     raw = [body for _, kept in exchanges for body in (kept.request, kept.response)]

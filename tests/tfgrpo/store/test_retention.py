@@ -56,8 +56,28 @@ def test_counting_deletes_nothing_and_says_what_erasing_would(filled: Store, bef
 
 
 def test_bodies_go_alone(filled: Store) -> None:
-    assert filled.retention.drop_bodies(["ex-1", "ex-2"]) == 2
+    assert (filled.retention.drop_bodies(3.0), filled.retention.drop_bodies(3.0)) == (2, 0)
     assert set(filled.traffic.bodies(["ex-1", "ex-2", "ex-3"])) == {"ex-3"}
+
+
+def test_an_exchange_says_that_its_bodies_are_too_old(filled: Store) -> None:
+    filled.retention.drop_bodies(3.0)
+    found = {one.id: one.record for one in filled.traffic.page(limit=9)}
+    assert found == {"ex-1": "expired", "ex-2": "expired", "ex-3": "full", "ex-4": "full"}
+    assert filled.traffic.without_bodies() == filled.traffic.without_bodies(set_name="math") == 2
+    assert filled.traffic.without_bodies(unnamed=True) == 0
+
+
+def test_what_is_recorded_without_bodies_takes_no_row_of_them(store: Store) -> None:
+    store.traffic.add(Batch(((exchange(1, record="metadata", record_share=0.5), Bodies()),)))
+    assert store.traffic.bodies(["ex-1"]) == {}
+    found = store.traffic.exchange("ex-1")
+    assert found is not None
+    assert (found.record, found.record_share) == ("metadata", 0.5)
+
+
+def test_what_is_older_is_counted(filled: Store) -> None:
+    assert filled.retention.older(bodies=4.0, labels=3.0, metadata=2.0) == Deleted(exchanges=1, bodies=3, labels=2)
 
 
 def test_the_oldest_labels_go_by_their_own_age(filled: Store) -> None:

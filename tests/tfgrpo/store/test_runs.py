@@ -47,6 +47,12 @@ def test_a_lease_that_ran_out_is_free(store: Store) -> None:
     assert store.runs.acquire("training", "two", 60)
 
 
+def test_a_lease_from_before_the_clock_was_set_back_is_free(store: Store) -> None:
+    assert store.runs.acquire("training", "one", 60 + 7200)
+    assert store.runs.acquire("training", "two", 60)
+    assert not store.runs.acquire("training", "one", 60)
+
+
 def test_a_holder_renews_its_lease(store: Store) -> None:
     assert store.runs.acquire("training", "one", 60)
     assert store.runs.acquire("training", "one", 60)
