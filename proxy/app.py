@@ -65,6 +65,7 @@ from proxy.spill import Spill
 from proxy.telemetry import Meter, Sources, Telemetry
 from proxy.trainings import Datasets, Trainings
 from proxy.upstream import HttpUpstream
+from tfgrpo import secret_values
 from tfgrpo.errors import TfgrpoError
 from tfgrpo.experiment import Levels
 from tfgrpo.store import Rules, Store
@@ -304,7 +305,8 @@ class Parts:
 
 
 def _opened(settings: Settings) -> Store:
-    rules = Rules(settings.secrets, approval=settings.training.approval == "required")
+    secrets = secret_values.of(settings, store=settings.store.url)
+    rules = Rules(secrets, approval=settings.training.approval == "required")
     return Store.open(settings.store.url, later=True, rules=rules)
 
 

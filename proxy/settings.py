@@ -30,7 +30,6 @@ from proxy.model_list import OPENAI_BASE_URL, Credentials, LitellmParams, ModelE
 from proxy.outage_settings import OutageSettings
 from proxy.record_modes import Mode, Share
 from proxy.telemetry_settings import TelemetrySettings
-from tfgrpo import secret_values
 from tfgrpo.configuration import (
     DEFAULT_FILE,
     Layered,
@@ -314,11 +313,6 @@ class Settings(Layered):
     promotion: PromotionSettings = PromotionSettings()
     retention: RetentionSettings = RetentionSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """Every secret of this configuration."""
-        return (*secret_values.checked(self), *secret_values.of_url(self.store.url))
 
     @model_validator(mode="before")
     @classmethod

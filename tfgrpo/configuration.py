@@ -95,7 +95,7 @@ class Configuration(Layered):
     @property
     def secrets(self) -> tuple[str, ...]:
         """Every secret of the whole configuration, the sections of the proxy among them, that could be found."""
-        return (*secret_values.checked(self), *secret_values.of_url(self.store.url), *self._elsewhere)
+        return (*secret_values.of(self, store=self.store.url), *self._elsewhere)
 
     def knowing(self, secrets: tuple[str, ...]) -> Self:
         """Remember the secrets of sections that were not read."""

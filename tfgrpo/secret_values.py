@@ -18,6 +18,11 @@ _REFERENCE: Final = "os.environ/"
 _NAMES: Final = re.compile(r"(?:^|_)(?:keys?|secret|token|password|credentials)$", re.IGNORECASE)
 
 
+def of(settings: BaseModel, *, store: str) -> tuple[str, ...]:
+    """Return the secrets of checked settings, and the password in the address of their store."""
+    return (*checked(settings), *of_url(store))
+
+
 def checked(value: object) -> Iterator[str]:
     """Yield the secrets of a settings model, or of what stands in one."""
     if isinstance(value, SecretStr):

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from proxy.settings import Settings
+from tfgrpo import secret_values
 from tfgrpo.configuration import load
 
 WRITTEN = """
@@ -31,4 +32,5 @@ def test_the_proxy_knows_every_secret_of_its_settings() -> None:
             "apps": [{"name": "a", "keys": ["app-key-one"], "feedback_key": "feed-key-one"}],
         }
     )
-    assert set(settings.secrets) == {"adm-in-key-1", "adm-in-key-2", "up-key-12345", "app-key-one", "feed-key-one"}
+    found = secret_values.of(settings, store="postgresql+psycopg://me:pass-word-1@host/db")
+    assert set(found) == {"pass-word-1", "adm-in-key-1", "adm-in-key-2", "up-key-12345", "app-key-one", "feed-key-one"}
