@@ -115,7 +115,7 @@ class Promotion:
         newest = self._store.sets.latest(deployment.set)
         if newest is None or newest.status != "helps" or newest.version <= (deployment.live or 0):
             return None
-        if self._store.reviews.refuses(newest):
+        if self._store.reviews.refuses(newest) or self._store.withdrawals.refuses(newest):
             return None
         history = self._store.sets.history(deployment.set)
         if any(newest.version in (one.live, one.candidate) for one in history):

@@ -82,6 +82,7 @@ def parser() -> Parser:
     _runs(_command(commands, "runs", "list training runs, show one, or write its report"))
     _backup(_command(commands, "backup", "copy SQLite's store while the proxy serves"))
     _purge(_command(commands, "purge", "erase the recorded traffic of an app, an end user or a time"))
+    _withdraw(_command(commands, "withdraw", "take back what was learned from an exchange, an app or a source"))
     _retention(_command(commands, "retention", "say what is older than the configured ages, or delete it"))
     said = "serve a simulated provider, to try everything with no key"
     simulate = commands.add_parser("simulate", help=said, description=f"S{said[1:]}.", **_epilog("simulate"))
@@ -262,6 +263,17 @@ def _purge(made: argparse.ArgumentParser) -> None:
     made.add_argument("--end-user", metavar="ID", help="trajectories with a request that names this user")
     made.add_argument("--before", metavar="DATE", help="what began before it: 2026-01-31, in UTC")
     made.add_argument("--dry-run", action="store_true", help="count, and erase nothing")
+
+
+def _withdraw(made: argparse.ArgumentParser) -> None:
+    what = made.add_mutually_exclusive_group(required=True)
+    what.add_argument("--exchange", metavar="ID", help="the trajectory of this exchange")
+    what.add_argument("--app", metavar="A", help="all traffic of this app")
+    what.add_argument("--source", metavar="NAME", help="what labels of this source judge; or a source of an entry")
+    made.add_argument("--reason", default="", help="what the history shall say")
+    made.add_argument("--by", metavar="NAME", help="who says so (the user that runs this)")
+    made.add_argument("--deploy", action="store_true", help="give live requests the new version at once")
+    made.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
 
 
 def _retention(made: argparse.ArgumentParser) -> None:

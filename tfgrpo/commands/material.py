@@ -56,7 +56,7 @@ def _found(store: Store, arguments: Namespace, settings: Configuration) -> Mater
     library = store.sets.version(arguments.set, parent).library
     library = structs.replace(library, next_id=max(library.next_id, store.sets.next_id(arguments.set)))
     if arguments.source == "dataset":
-        return Material((), _dataset(arguments, settings), parent, library, {}, _guards(arguments, settings))
+        return Material((), _dataset(store, arguments, settings), parent, library, {}, _guards(arguments, settings))
     if arguments.source == "replay":
         splits = _logged(store, arguments, settings)
         return Material((), splits, parent, library, {}, _guards(arguments, settings))
@@ -67,13 +67,16 @@ def _found(store: Store, arguments: Namespace, settings: Configuration) -> Mater
     return Material(tuple(groups), None, parent, library, given)
 
 
-def _dataset(arguments: Namespace, settings: Configuration) -> Splits:
+def _dataset(store: Store, arguments: Namespace, settings: Configuration) -> Splits:
     if arguments.data is None:
         raise UsageError("--from dataset needs --data FILE", field="data")
     data = load(arguments.data, need_reference=grader(arguments, settings).needs_reference)
     if said := data.report():
         note(said)
-    return _split(data.tasks, str(arguments.data), arguments, settings.training)
+    withdrawn = store.withdrawals.groups()
+    return _split(
+        [task for task in data.tasks if task.key not in withdrawn], str(arguments.data), arguments, settings.training
+    )
 
 
 def _logged(store: Store, arguments: Namespace, settings: Configuration) -> Splits:

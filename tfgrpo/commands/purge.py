@@ -21,6 +21,7 @@ from tfgrpo.dialects.encoding import decoded
 from tfgrpo.errors import UsageError
 from tfgrpo.store import Deleted, Kept, Store
 from tfgrpo.types import Bodies
+from tfgrpo.withdrawal import group_of
 
 
 def run(arguments: Namespace) -> int:
@@ -89,7 +90,7 @@ def _resting_on(store: Store, groups: set[str]) -> list[dict[str, Any]]:
     versions = [version for name in store.sets.names() for version in store.sets.versions(name)]
     for version in versions:
         for entry in version.library.experiences:
-            if groups & set(entry.sources):
+            if groups & set(map(group_of, entry.sources)):
                 found.setdefault((version.set, entry.id, entry.text), []).append(version.version)
     return [{"set": s, "id": id_, "text": text, "versions": numbers} for (s, id_, text), numbers in found.items()]
 

@@ -18,7 +18,7 @@ def run(store: Store, arguments: Namespace) -> None:
     if version is None:
         raise UsageError(f"name the version, as in {set_name}@1")
     review = store.reviews.approve if arguments.action == "approve" else store.reviews.reject
-    standing = review(set_name, version, reason=arguments.reason, actor=actor(arguments.by))
+    standing = review(set_name, version, reason=arguments.reason, actor=actor(arguments.by, ACTOR))
     if arguments.json:
         emit({"set": set_name, "version": version, "approval": standing})
         return
@@ -26,10 +26,10 @@ def run(store: Store, arguments: Namespace) -> None:
     say(f"{set_name}@{version} is {standing}{next_step if standing == 'approved' else ''}")
 
 
-def actor(by: str | None) -> str:
-    """Return who the history shall name: the name given, else the user that runs this."""
+def actor(by: str | None, program: str) -> str:
+    """Return who the history shall name: the name given, else the user that runs this `program`."""
     try:
-        return f"{by or getpass.getuser()} ({ACTOR})"
+        return f"{by or getpass.getuser()} ({program})"
     except OSError:
         # A container's user may have no name.
-        return ACTOR
+        return program

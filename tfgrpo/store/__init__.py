@@ -42,6 +42,9 @@ from tfgrpo.store.traffic import Attempt as Attempt
 from tfgrpo.store.traffic import Batch as Batch
 from tfgrpo.store.traffic import FoundLink as FoundLink
 from tfgrpo.store.traffic import Traffic as Traffic
+from tfgrpo.store.withdrawals import Done as Done
+from tfgrpo.store.withdrawals import Withdrawable as Withdrawable
+from tfgrpo.store.withdrawals import Withdrawals as Withdrawals
 
 
 class Store:
@@ -54,6 +57,7 @@ class Store:
         self.sets = Sets(database, rules)
         self.history = History(database)
         self.reviews = Reviews(database, rules)
+        self.withdrawals = Withdrawals(database)
         self.runs = Runs(database)
         self.glances = Glances(database)
         self.evidence = Evidence(database)

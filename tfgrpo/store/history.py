@@ -128,16 +128,6 @@ def add(
     versions.touch(connection)
 
 
-def withdrawn(connection: Connection) -> dict[str, frozenset[str]]:
-    """Return the ids of the entries that were withdrawn, by set."""
-    table = schema.history
-    query = select(table.c.set, table.c.entries).where(table.c.action == "withdraw")
-    found: dict[str, frozenset[str]] = {}
-    for name, entries in connection.execute(query):
-        found[name] = found.get(name, frozenset()) | set(json.loads(entries))
-    return found
-
-
 def _other_library(connection: Connection, set_name: str, found: list[dict[str, Any]]) -> tuple[int, str] | None:
     """Return the first row that names a library which is another one now."""
     digests: dict[str, str | None] = {}

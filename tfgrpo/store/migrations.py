@@ -148,6 +148,13 @@ STEPS: tuple[tuple[Statement, ...], ...] = (
         "DROP TABLE deployments",
         'CREATE UNIQUE INDEX history_revision ON history ("set", revision) WHERE revision IS NOT NULL',
     ),
+    (
+        """CREATE TABLE withdrawals (
+            kind VARCHAR NOT NULL, name VARCHAR NOT NULL, app VARCHAR NOT NULL, trajectory VARCHAR NOT NULL,
+            reason TEXT NOT NULL, actor VARCHAR NOT NULL, created_at {real} NOT NULL, PRIMARY KEY (kind, name))""",
+        """CREATE TABLE withdrawn_entries (
+            "set" VARCHAR NOT NULL, entry VARCHAR NOT NULL, text TEXT NOT NULL, PRIMARY KEY ("set", entry, text))""",
+    ),
 )
 
 

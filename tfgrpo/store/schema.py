@@ -169,6 +169,26 @@ history = Table(
     Column("hash", String, nullable=False),
 )
 
+withdrawals = Table(
+    "withdrawals",
+    metadata,
+    Column("kind", String, primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("app", String, nullable=False),
+    Column("trajectory", String, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("actor", String, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
+withdrawn_entries = Table(
+    "withdrawn_entries",
+    metadata,
+    Column("set", String, primary_key=True),
+    Column("entry", String, primary_key=True),
+    Column("text", Text, primary_key=True),
+)
+
 runs = Table(
     "runs",
     metadata,

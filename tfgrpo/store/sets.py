@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Row, func, select
 
+from tfgrpo import withdrawal
 from tfgrpo.errors import Conflict
 from tfgrpo.library import Limits
-from tfgrpo.store import deployable, history, reviews, schema
-from tfgrpo.store.versions import Versions, check_set, find_no_draft
+from tfgrpo.store import deployable, history, reviews, schema, withdrawals
+from tfgrpo.store.versions import Versions, check_set, find, find_no_draft
 from tfgrpo.types import Deployment
 
 
@@ -59,7 +60,8 @@ class Sets(Versions):
             NotFound: The set, or a version, does not exist.
             UsageError: The shares or the candidate do not fit, `field` names it; or a version is a draft, or holds an
                 entry that cannot be a lesson; or a library is over `limits`.
-            Conflict: The current revision is not `if_revision`; or a version was rejected, or awaits approval.
+            Conflict: The current revision is not `if_revision`; or a version was rejected, awaits approval, or rests on
+                evidence that was withdrawn.
         """
         shares = dict(shares or {})
         deployable.check_shares(live, candidate, shares)
@@ -72,20 +74,23 @@ class Sets(Versions):
                     deployable.check_size(found, limits, arm)
                     deployable.check_entries(found.library)
                     reviews.check(connection, found, required=self._rules.approval)
+                    withdrawals.check(connection, found)
             revision = _next_revision(connection, set_name, if_revision)
+            # What was withdrawn leaves every trajectory with its next request, also those that keep their version.
+            leaving = _withdrawn(connection, set_name)
             made = Deployment(
                 set=set_name,
                 revision=revision,
                 live=live,
                 candidate=candidate,
                 shares=shares,
-                action="deploy",
+                action="deploy" if leaving is None else "withdraw",
                 reason=reason,
                 actor=actor,
                 created_at=time.time(),
                 effective=revision,
             )
-            history.deployed(connection, made, undone=None)
+            history.deployed(connection, made, undone=leaving)
             return made
 
         return self._database.write(work, durable=True)
@@ -102,7 +107,7 @@ class Sets(Versions):
             check_set(connection, set_name)
             _next_revision(connection, set_name, if_revision)
             rows = history.deployments(connection, set_name)
-            restored = _restorable(rows, set_name)
+            restored = _restorable(connection, rows, set_name)
             made = Deployment(
                 set=set_name,
                 revision=rows[0].revision + 1,
@@ -130,7 +135,7 @@ class Sets(Versions):
 
         def work(connection: Connection) -> Deployment:
             check_set(connection, set_name)
-            return history.deployment(_restorable(history.deployments(connection, set_name), set_name))
+            return history.deployment(_restorable(connection, history.deployments(connection, set_name), set_name))
 
         return self._database.read(work)
 
@@ -173,9 +178,23 @@ def _next_revision(connection: Connection, set_name: str, expected: int | None) 
     return current + 1
 
 
-def _restorable(rows: list[Row[Any]], set_name: str) -> Row[Any]:
+def _withdrawn(connection: Connection, set_name: str) -> int | None:
+    """Return the revision of what is deployed, if it gives live requests an entry that was withdrawn."""
+    current = next(iter(history.deployments(connection, set_name)), None)
+    return current.effective if current is not None and _held(connection, current) else None
+
+
+def _held(connection: Connection, row: Row[Any]) -> bool:
+    """Whether a version of this deployment holds an entry that was withdrawn."""
+    said = withdrawals.said(connection, row.set)
+    named = [version for version in (row.live, row.candidate) if version] if said else []
+    return any(withdrawal.holds(find(connection, row.set, version).library, said) for version in named)
+
+
+def _restorable(connection: Connection, rows: list[Row[Any]], set_name: str) -> Row[Any]:
     undone = {row.undone for row in rows} | {rows[0].effective if rows else None}
     for row in rows:
-        if row.action != "rollback" and row.revision not in undone and row.revision < rows[0].effective:
+        earlier = row.action != "rollback" and row.revision not in undone and row.revision < rows[0].effective
+        if earlier and not _held(connection, row):
             return row
     raise Conflict(f"set {set_name!r} has no earlier deployment to roll back to; to inject nothing, deploy live: null")

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Integer, Row, Select, and_, bindparam, case, 
 
 from tfgrpo.store import schema
 from tfgrpo.store.engine import Database, insert_new
+from tfgrpo.store.teaching import teaching
 from tfgrpo.types import FIRST_DRAFT, Assignment, Bodies, Exchange, Link
 
 LEVEL = 1
@@ -231,7 +232,7 @@ class Traffic:
         """Yield the trajectories that can be learned from: those of one set, of none (`unnamed`), or all.
 
         They have a complete exchange of an API that we read, and no truncated one. What a training run made under a
-        draft is not among them: the run has learned from it.
+        draft is not among them: the run has learned from it. Nor is what was withdrawn.
         """
         table = schema.exchanges
         complete = table.c.outcome == "complete"
@@ -247,6 +248,7 @@ class Traffic:
                 func.min(table.c.version) != func.max(table.c.version),
             )
             .where(complete, table.c.dialect.is_not(None), table.c.version < FIRST_DRAFT)
+            .where(*teaching(self._database, table))
             .group_by(table.c.app, table.c.trajectory)
             .having(func.max(cast(table.c.truncated, Integer)) == 0)
             .order_by(table.c.app, table.c.trajectory)
@@ -262,14 +264,15 @@ class Traffic:
     def outlines(self, *, set_name: str | None = None, unnamed: bool = False) -> Iterator[Outline]:
         """Yield the exchanges of one set, of none (`unnamed`), or of all as far as forming groups needs them.
 
-        They come in no order, and one by one. What a training run made under a draft is not among them.
+        They come in no order, and one by one. What a training run made under a draft is not among them, nor what was
+        withdrawn.
         """
         table = schema.exchanges
         readable = and_(table.c.outcome == "complete", table.c.dialect.is_not(None))
         partial = or_(table.c.truncated, table.c.record != "full")
         use = case((not_(readable), UNREADABLE), (partial, TRUNCATED), else_=WHOLE)
         columns = (table.c.id, table.c.app, table.c.trajectory, table.c.group, table.c.version, table.c.choices)
-        query = select(*columns, use).where(table.c.version < FIRST_DRAFT)
+        query = select(*columns, use).where(table.c.version < FIRST_DRAFT, *teaching(self._database, table))
         if set_name is not None:
             query = query.where(table.c.set == set_name)
         elif unnamed:

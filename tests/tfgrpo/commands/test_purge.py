@@ -24,7 +24,7 @@ def filled(home: Path) -> Path:
     turns = ((exchange(1), bodies(user="ann")), (exchange(2, trajectory="t-1"), bodies()), (exchange(3), bodies()))
     store.traffic.add(Batch(turns, (assignment(1), assignment(3, group="other"))))
     store.labels.add([label(1), label(3)])
-    library = Library((Experience("e1", "Check the sign.", ("g",)), Experience("e2", "Be brief.", ("h",))), 3)
+    library = Library((Experience("e1", "Check the sign.", ("g@2",)), Experience("e2", "Be brief.", ("h",))), 3)
     store.sets.add_version("math", library, status="by hand")
     store.close()
     return home

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.tfgrpo.store.examples import assignment, exchange
+from tests.tfgrpo.test_main import home as home
+from tests.tfgrpo.test_main import run, url
+from tfgrpo.store import Batch, Store
+from tfgrpo.types import Bodies, Experience, Library
+
+ENTRIES = (Experience("e1", "Check the sign.", ("h@0",)), Experience("e2", "Prefer the dear option.", ("g@0",)))
+
+
+@pytest.fixture
+def filled(home: Path) -> Path:
+    store = Store.open(url(home), migrate=True)
+    store.traffic.add(Batch(((exchange(1), Bodies(b"", b"", "", "", "")),), (assignment(1),)))
+    store.sets.add_version("math", Library(ENTRIES, 3), status="by hand")
+    store.sets.deploy("math", live=1, reason="", actor="me")
+    store.close()
+    return home
+
+
+async def test_a_dry_run_says_what_would_change_and_changes_nothing(filled: Path) -> None:
+    code, out, _ = await run(filled, "withdraw", "--exchange", "ex-1", "--dry-run")
+    assert code == 0
+    assert "math: would lose [e2] Prefer the dear option." in out
+    assert "a new version of 1 entries would be made from 1; the live version rests on it: add --deploy" in out
+    assert "teaches no more" not in out
+    assert "live 1" in (await run(filled, "sets", "list"))[1]
+
+
+async def test_one_command_replaces_the_live_version(filled: Path) -> None:
+    code, out, _ = await run(filled, "withdraw", "--app", "default", "--deploy", "--reason", "poison", "--by", "ann")
+    assert (code, "math: live 2 (revision 2), from the next request on" in out) == (0, True)
+    assert "the app default teaches no more" in out
+    history = (await run(filled, "sets", "history", "math"))[1]
+    assert "withdraw live 2 (revision 2); entries e2 by ann (tfgrpo withdraw): app default withdrawn: poison" in history
+    assert (await run(filled, "sets", "history", "math", "--verify"))[0] == 0
+
+
+async def test_without_deploy_it_says_what_to_run(filled: Path) -> None:
+    _, out, _ = await run(filled, "withdraw", "--source", "g")
+    assert "version 2, of 1 entries, is stored, but the live version rests on it" in out
+    assert "run the same with --deploy" in out
+    code, _, err = await run(filled, "sets", "deploy", "math@1")
+    assert (code, "(entries e2)" in err) == (1, True)
+
+
+async def test_it_is_told_as_json(filled: Path) -> None:
+    _, out, _ = await run(filled, "withdraw", "--exchange", "ex-1", "--deploy", "--json")
+    found = json.loads(out)
+    assert found["withdrawn"] == {"kind": "exchange", "name": "ex-1"}
+    (one,) = found["sets"]
+    assert (one["base"], one["version"], one["revision"], one["versions"]) == (1, 2, 2, [1])
+    assert one["gone"] == [{"id": "e2", "text": "Prefer the dear option."}]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--exchange", "ex-9"), 1),
+        (("--app", "nobody"), 1),
+        (("--source", "nobody"), 1),
+        (("--app", ""), 2),
+    ],
+)
+async def test_what_is_unknown_is_one_line(filled: Path, arguments: tuple[str, ...], code: int) -> None:
+    found, out, err = await run(filled, "withdraw", *arguments)
+    assert (found, out, err.count("\n")) == (code, "", 1)
+
+
+async def test_a_run_that_is_under_way_is_named(filled: Path) -> None:
+    store = Store.open(url(filled))
+    store.runs.acquire("training", "run-7", 60)
+    store.close()
+    assert "training run run-7 is under way" in (await run(filled, "withdraw", "--source", "g"))[2]
