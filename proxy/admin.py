@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proxy.admin_bypass import BypassApi
 from proxy.admin_experiment import ExperimentApi
+from proxy.admin_reviews import ReviewsApi
 from proxy.admin_sets import SetsApi
 from proxy.admin_traffic import TrafficApi
 from proxy.auth import Keys
@@ -45,12 +46,15 @@ def create(
 ) -> ASGIApp:
     """Return the ASGI app of every path under `/admin/api`. It lets nobody in but an administrator."""
     sets, traffic, switch = SetsApi(store, deployments, limits), TrafficApi(store), BypassApi(store, bypass)
+    reviews = ReviewsApi(store)
     one_set = "/admin/api/sets/{set}"
     calls = [
         _route("/admin/api/sets", GET=sets.sets),
         _route(one_set, GET=sets.one_set),
         _route(f"{one_set}/versions", GET=sets.versions, POST=sets.add_version),
         _route(f"{one_set}/versions/{{version:int}}", GET=sets.version),
+        _route(f"{one_set}/versions/{{version:int}}/approve", POST=reviews.approve),
+        _route(f"{one_set}/versions/{{version:int}}/reject", POST=reviews.reject),
         _route(f"{one_set}/deployment", GET=sets.deployment, PUT=sets.deploy),
         _route(f"{one_set}/rollback", POST=sets.rollback),
         _route(f"{one_set}/history", GET=sets.history),

@@ -115,8 +115,10 @@ class SetsApi:
     async def version(self, request: Request) -> Response:
         """One version with its library."""
         name, number = request.path_params["set"], request.path_params["version"]
-        found = await asyncio.to_thread(self._store.sets.version, name, number)
-        return JSONResponse(_whole(found))
+        found, standings = await asyncio.to_thread(
+            lambda: (self._store.sets.version(name, number), self._store.reviews.standings(name))
+        )
+        return JSONResponse(_whole(found) | {"approval": standings.get(number)})
 
     async def add_version(self, request: Request) -> Response:
         """Store a version by hand."""
@@ -174,12 +176,12 @@ class SetsApi:
         return JSONResponse(_deployed(made))
 
     async def history(self, request: Request) -> Response:
-        """Every deployment of a set, the newest first."""
+        """Everything that was done to a set, the newest first."""
         name = request.path_params["set"]
 
-        def work() -> list[dict[str, Any] | None]:
+        def work() -> list[dict[str, Any]]:
             self._known(name)
-            return [_deployed(one) for one in self._store.sets.history(name)]
+            return [structs.asdict(one) for one in self._store.history.of(name)]
 
         return JSONResponse({"set": name, "history": await asyncio.to_thread(work)})
 
@@ -197,7 +199,8 @@ class SetsApi:
         versions = self._store.sets.versions(name)
         if not versions and name not in self._store.sets.names():
             raise NotFound(f"there is no set {name!r}; GET /admin/api/sets lists those there are")
-        return [_summary(one) for one in versions]
+        standings = self._store.reviews.standings(name)
+        return [_summary(one) | {"approval": standings.get(one.version)} for one in versions]
 
 
 async def _body(request: Request, model: type[_M], *, may_be_empty: bool = False) -> _M:

@@ -65,9 +65,10 @@ from proxy.spill import Spill
 from proxy.telemetry import Meter, Sources, Telemetry
 from proxy.trainings import Datasets, Trainings
 from proxy.upstream import HttpUpstream
+from tfgrpo import secret_values
 from tfgrpo.errors import TfgrpoError
 from tfgrpo.experiment import Levels
-from tfgrpo.store import Store
+from tfgrpo.store import Rules, Store
 from tfgrpo.weighing import Metric
 
 CONFIG_VARIABLE: Final = "TFGRPO_CONFIG"
@@ -128,7 +129,7 @@ class Parts:
     """Every part of one worker. Made, started and stopped inside the event loop."""
 
     def __init__(self, settings: Settings, config: Path | None) -> None:
-        store = Store.open(settings.store.url, later=True)
+        store = _opened(settings)
         folder = settings.outage.folder_for(settings.store.url)
         copy = LocalCopy(folder) if store.shared else None
         secret = known_secret(store, folder)
@@ -301,6 +302,12 @@ class Parts:
         else:
             hint = "the API begins with /v1: is the base URL http://HOST:PORT/v1?"
             await Client(receive, send).refuse(ProxyError(404, f"nothing is served here; {hint}", code="not_found"))
+
+
+def _opened(settings: Settings) -> Store:
+    secrets = secret_values.of(settings, store=settings.store.url)
+    rules = Rules(secrets, approval=settings.training.approval == "required")
+    return Store.open(settings.store.url, later=True, rules=rules)
 
 
 def _recorder(settings: Settings, store: Store, spill: Spill, *, peers: bool) -> Recorder:

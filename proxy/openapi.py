@@ -18,6 +18,7 @@ from pydantic.json_schema import models_json_schema
 from starlette.routing import Route
 
 from proxy.admin_bypass import NewBypass
+from proxy.admin_reviews import Approval, Rejection
 from proxy.admin_sets import NewDeployment, NewVersion, Rollback
 from proxy.admin_traffic import LONGEST_PAGE, PAGE
 from proxy.feedback import Feedback
@@ -29,10 +30,12 @@ BODIES: Final[Mapping[str, type[BaseModel]]] = {
     "deploy": NewDeployment,
     "rollback": Rollback,
     "switch": NewBypass,
+    "approve": Approval,
+    "reject": Rejection,
 }
 """The model of what a call takes, by the name of its handler."""
 
-OPTIONAL: Final = frozenset({"rollback"})
+OPTIONAL: Final = frozenset({"rollback", "approve"})
 """Calls whose body may be left out."""
 
 _TEXT: Final = {"type": "string"}

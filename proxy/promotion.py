@@ -78,7 +78,8 @@ class Promotion:
     async def _look_at(self, deployment: Deployment) -> None:
         try:
             made = await asyncio.to_thread(self._act, deployment)
-        except Conflict:
+        except Conflict as error:
+            _log.info("%s is left as it is: %s", deployment.set, error)
             # Someone deployed in the meantime: the next look sees what.
             return
         except TfgrpoError as error:
@@ -114,6 +115,8 @@ class Promotion:
         """Make the newest version the candidate, if it helps by a held-out comparison and never had the chance."""
         newest = self._store.sets.latest(deployment.set)
         if newest is None or newest.status != "helps" or newest.version <= (deployment.live or 0):
+            return None
+        if self._store.reviews.refuses(newest):
             return None
         history = self._store.sets.history(deployment.set)
         if any(newest.version in (one.live, one.candidate) for one in history):

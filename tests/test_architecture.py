@@ -27,6 +27,7 @@ OPEN_TO_PROXY = {
     "store",
     "experiment",
     "configuration",
+    "secret_values",
     "durations",
     "retention",
     "weighing",

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -22,6 +22,7 @@ from pydantic_settings import (
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from tfgrpo import secret_values
 from tfgrpo.errors import UsageError
 from tfgrpo.retention import RetentionSettings
 from tfgrpo.training_settings import Gate as Gate
@@ -89,6 +90,17 @@ class Configuration(Layered):
     store: StoreSettings = StoreSettings()
     training: Training = Training()
     retention: RetentionSettings = RetentionSettings()
+    _elsewhere: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Every secret of the whole configuration, the sections of the proxy among them, that could be found."""
+        return (*secret_values.of(self, store=self.store.url), *self._elsewhere)
+
+    def knowing(self, secrets: tuple[str, ...]) -> Self:
+        """Remember the secrets of sections that were not read."""
+        self._elsewhere = secrets
+        return self
 
     @property
     def memo(self) -> Path:
@@ -123,9 +135,11 @@ def load(
     if "training" not in sections and isinstance(chosen.get("training"), dict):
         chosen["training"] = {k: v for k, v in chosen["training"].items() if k == "metrics"}
     try:
-        return Configuration.model_validate(resolve(chosen, environ))
+        made = Configuration.model_validate(resolve(chosen, environ))
     except ValidationError as error:
         raise explain(error) from error
+    mine = {name: text for name, text in environ.items() if _section(name)}
+    return made.knowing((*secret_values.unchecked(values, environ), *secret_values.unchecked(mine, environ)))
 
 
 def read(config: Path | None) -> dict[str, Any]:

@@ -204,6 +204,9 @@ class Training(_Settings):
     """Share of the groups whose lessons must speak of an entry that a run made, and at least 3, or it is taken back."""
     recipe: Literal["ours", "paper"] = "ours"
     """`paper` turns every departure from the paper back."""
+    approval: Literal["required"] | None = None
+    """`required`: a version that a run made is deployed, as live or as candidate, only after `tfgrpo sets approve` or
+    the admin API's `approve`; until then 409."""
     splits: Splits = Splits()
     """How a data set is split."""
     gate: Gate = Gate()

@@ -23,6 +23,11 @@ OperationName = Literal["add", "update", "merge", "delete", "keep"]
 
 VersionStatus = Literal["unproven", "helps", "hurts", "no effect shown", "by hand", "draft"]
 
+HistoryAction = Literal["deploy", "rollback", "withdraw", "approve", "reject"]
+
+Standing = Literal["awaiting", "approved", "rejected"]
+"""What a person said of a learned version, or has not said yet."""
+
 EMPTY_VERSION = 0
 """Version 0 of every set is the empty library."""
 
@@ -153,11 +158,34 @@ class Deployment(msgspec.Struct, frozen=True):
     live: int | None
     candidate: int | None
     shares: Mapping[str, float]
-    action: Literal["deploy", "rollback"]
+    action: HistoryAction
     reason: str
     actor: str
     created_at: float
     effective: int
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One row of a set's history: a deployment (it has a `revision`), or what was done to `version`.
+
+    `entries` are the ids that a withdrawal took out, `contents` the digests of the libraries named, by version.
+    """
+
+    set: str
+    number: int
+    action: HistoryAction
+    reason: str
+    actor: str
+    created_at: float
+    hash: str
+    revision: int | None = None
+    live: int | None = None
+    candidate: int | None = None
+    shares: Mapping[str, float] | None = None
+    effective: int | None = None
+    version: int | None = None
+    entries: tuple[str, ...] = ()
+    contents: Mapping[int, str] = msgspec.field(default_factory=dict)
 
 
 class Assignment(msgspec.Struct, frozen=True):

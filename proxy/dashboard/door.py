@@ -21,6 +21,7 @@ from proxy.auth import Keys
 from proxy.dashboard import assets, pages
 from proxy.dashboard.forms import DATASET_BYTES, MOST_BYTES, Form
 from proxy.dashboard.groups import GROUPS, GroupPages
+from proxy.dashboard.reviews import ReviewPages
 from proxy.dashboard.sessions import COOKIE, SECONDS, Sessions
 from proxy.dashboard.sets import SetPages
 from proxy.dashboard.training import RUNS, TrainingPages
@@ -63,6 +64,7 @@ def create(
             Route(HOME, door.shown(sets.all)),
             Route(one, door.shown(sets.one)),
             Route(f"{one}/versions/{{version:int}}", door.shown(sets.version)),
+            Route(f"{one}/versions/{{version:int}}/review", door.acted(ReviewPages(store).review), methods=["POST"]),
             Route(f"{one}/diff", door.shown(sets.diff)),
             Route(f"{one}/edit", door.shown(sets.edit), methods=["GET"]),
             Route(f"{one}/edit", door.acted(sets.store_edit), methods=["POST"]),

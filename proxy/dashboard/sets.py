@@ -33,7 +33,7 @@ class SetPages:
 
     def __init__(self, store: Store, deployments: Deployments, limits: Limits | None) -> None:
         self._sets = store.sets
-        self._glances, self._evidence = store.glances, store.evidence
+        self._glances, self._evidence, self._reviews = store.glances, store.evidence, store.reviews
         self._limits = limits
         self._deployments = deployments
 
@@ -71,7 +71,8 @@ class SetPages:
             found = self._sets.version(name, number)
             measured = self._evidence.newest("ablation", name, number)
             worth = {one["id"]: one for one in measured.result.get("entries", ())} if measured else {}
-            return {"version": found, "measured": measured, "worth": worth}
+            standing = self._reviews.standings(name).get(number)
+            return {"version": found, "measured": measured, "worth": worth, "standing": standing}
 
         return pages.page("version.html", token=request.state.token, name=name, **await asyncio.to_thread(work))
 

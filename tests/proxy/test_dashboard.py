@@ -129,6 +129,20 @@ def test_a_candidate_is_stopped_or_made_live_and_the_control_share_stays(person:
     assert re.findall(r'name="live" value="(\d*)">([^<]*)', form) == [("2", "Make it live…"), ("1", "Stop it…")]
 
 
+def test_a_version_is_rejected_and_approved_with_a_word_of_what_that_means(person: Browser) -> None:
+    path = f"{SET}/versions/2"
+    assert person.send(f"{path}/review", verdict="reject").status == 400
+    assert person.send(f"{path}/review", verdict="shrug").status == 400
+    asked = person.send(f"{path}/review", verdict="reject", reason="<b>vague</b>")
+    assert "It can then not be deployed by anyone" in text(asked)
+    assert "&lt;b&gt;vague" in text(asked)
+    assert person.send(f"{path}/review", verdict="reject", reason="vague", confirmed="yes").status == 303
+    assert '<span class="tag rejected">rejected</span>' in text(person.get(path))
+    assert person.send(f"{SET}/deploy", live="2", if_revision="0", confirmed="yes").status == 409
+    assert person.send(f"{path}/review", verdict="approve", confirmed="yes").status == 303
+    assert person.send(f"{SET}/deploy", live="2", if_revision="0", confirmed="yes").status == 303
+
+
 def test_a_rollback_names_what_was_deployed_when_it_was_decided(person: Browser) -> None:
     for revision, live in enumerate("12"):
         person.send(f"{SET}/deploy", live=live, if_revision=str(revision), confirmed="yes")

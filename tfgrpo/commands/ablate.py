@@ -52,6 +52,7 @@ def _prune(store: Store, version: Version, found: Ablation) -> Version | None:
         status="unproven",
         parent=version.version,
         policy_model=version.policy_model,
+        run=version.run,
         note=f"without {', '.join(found.hurting)}, shown to hurt by leaving random halves out",
     )
 

@@ -60,6 +60,7 @@ def stored(job: Job, material: Material, result: Result) -> JSON:
         note=_proof(result),
     )
     deployed = job.arguments.deploy and _may_deploy(job, material, result) and _small_enough(job, version)
+    deployed = deployed and _approved(job, version)
     if deployed:
         if said := foreign(job.store, version):
             note(said)
@@ -178,6 +179,17 @@ def _small_enough(job: Job, version: Version) -> bool:
         "the budget; raise training.max_entries and training.max_library_tokens, or set training.selection: lexical; "
         f"then run `tfgrpo sets deploy {version.set}@{version.version}`"
     )
+    return False
+
+
+def _approved(job: Job, version: Version) -> bool:
+    """Whether no person's word is missing: a deployment would be refused."""
+    if not job.store.reviews.refuses(version):
+        return True
+    standing = job.store.reviews.standings(version.set)[version.version]
+    said = "was rejected" if standing == "rejected" else "awaits approval"
+    name = f"{version.set}@{version.version}"
+    note(f"not deployed: {name} {said}; read it, then `tfgrpo sets approve {name}` and `tfgrpo sets deploy {name}`")
     return False
 
 

@@ -23,7 +23,7 @@ from tfgrpo.graders.own import Own
 from tfgrpo.llm import Llm
 from tfgrpo.memo import Memo
 from tfgrpo.modes import Mode
-from tfgrpo.store import Store
+from tfgrpo.store import Rules, Store
 from tfgrpo.usage import Ledger
 from tfgrpo.weighing import Metric, Metrics
 
@@ -38,7 +38,8 @@ def configuration(arguments: Namespace, *sections: Section) -> Configuration:
 @contextmanager
 def opened(settings: Configuration, *, migrate: bool = False) -> Iterator[Store]:
     """Open the store for as long as the command runs."""
-    store = Store.open(settings.store.url, migrate=migrate)
+    rules = Rules(secrets=settings.secrets, approval=settings.training.approval == "required")
+    store = Store.open(settings.store.url, migrate=migrate, rules=rules)
     try:
         yield store
     finally:

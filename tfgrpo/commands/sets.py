@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import Any
 
 from tfgrpo import library
-from tfgrpo.commands import set_files
+from tfgrpo.commands import history, reviews, set_files
 from tfgrpo.commands.output import emit, note, of_deployment, of_version, say
 from tfgrpo.commands.session import configuration, opened
 from tfgrpo.errors import NotFound, UsageError
@@ -38,6 +38,10 @@ def run(arguments: Namespace) -> int:
                 set_files.take(store, arguments, Limits(settings.training.max_entries, settings.training.max_words))
             case "export":
                 set_files.give(find(store, *arguments.version), arguments)
+            case "approve" | "reject":
+                reviews.run(store, arguments)
+            case "history":
+                return history.run(store, arguments)
             case _:
                 made = store.sets.rollback(arguments.set, reason=arguments.reason, actor=ACTOR)
                 _deployed(made, as_json=arguments.json)

@@ -56,6 +56,11 @@ def find(text: str, ours: Iterable[str] = ()) -> list[Found]:
     return kept
 
 
+def holds(text: str, ours: Iterable[str]) -> bool:
+    """Whether one of these values of our own configuration stands in a text."""
+    return next(_ours(text, ours), None) is not None
+
+
 def _ours(text: str, values: Iterable[str]) -> Iterator[Found]:
     for value in values:
         at = text.find(value) if len(value) >= SHORTEST_VALUE else -1

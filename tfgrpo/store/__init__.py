@@ -14,6 +14,8 @@ from sqlalchemy import Connection, insert, select
 from tfgrpo.store import schema
 from tfgrpo.store.bypass import Bypass as Bypass
 from tfgrpo.store.bypass import Switch as Switch
+from tfgrpo.store.deployable import NO_RULES
+from tfgrpo.store.deployable import Rules as Rules
 from tfgrpo.store.engine import Database
 from tfgrpo.store.engine import parsed as parsed
 from tfgrpo.store.evidence import Evidence as Evidence
@@ -25,11 +27,14 @@ from tfgrpo.store.frozen import Frozen as Frozen
 from tfgrpo.store.frozen import FrozenRows as FrozenRows
 from tfgrpo.store.frozen import Kind as Kind
 from tfgrpo.store.glances import Glances as Glances
+from tfgrpo.store.history import Fault as Fault
+from tfgrpo.store.history import History as History
 from tfgrpo.store.labels import Labels as Labels
 from tfgrpo.store.labels import OtherContent as OtherContent
 from tfgrpo.store.retention import Deleted as Deleted
 from tfgrpo.store.retention import Kept as Kept
 from tfgrpo.store.retention import Retention as Retention
+from tfgrpo.store.reviews import Reviews as Reviews
 from tfgrpo.store.runs import Run as Run
 from tfgrpo.store.runs import Runs as Runs
 from tfgrpo.store.sets import Sets as Sets
@@ -42,11 +47,13 @@ from tfgrpo.store.traffic import Traffic as Traffic
 class Store:
     """One store, by room. Made by `Store.open`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, rules: Rules = NO_RULES) -> None:
         self._database = database
         self.traffic = Traffic(database)
         self.labels = Labels(database)
-        self.sets = Sets(database)
+        self.sets = Sets(database, rules)
+        self.history = History(database)
+        self.reviews = Reviews(database, rules)
         self.runs = Runs(database)
         self.glances = Glances(database)
         self.evidence = Evidence(database)
@@ -56,17 +63,17 @@ class Store:
         self.retention = Retention(database)
 
     @classmethod
-    def open(cls, url: str, *, migrate: bool = False, later: bool = False) -> Store:
+    def open(cls, url: str, *, migrate: bool = False, later: bool = False, rules: Rules = NO_RULES) -> Store:
         """Open the store at `url`, of SQLite or PostgreSQL; with `migrate`, make it or bring it up to date first.
 
         `later`: a server that cannot be reached now is opened and brought up to date when it first answers; until then
-        each call raises StoreAway.
+        each call raises StoreAway. `rules`: what is asked of the versions that are stored and deployed through it.
 
         Raises:
             StoreAway: Its server cannot be reached.
             StoreError: It cannot be opened, or its schema is not the one this program knows.
         """
-        return cls(Database(url, migrate=migrate, later=later))
+        return cls(Database(url, migrate=migrate, later=later), rules)
 
     @property
     def shared(self) -> bool:

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from tfgrpo import library as libraries
 from tfgrpo.errors import UsageError
 from tfgrpo.library import Limits
-from tfgrpo.safety import grammar
+from tfgrpo.safety import grammar, redaction
 from tfgrpo.types import EMPTY_VERSION, Library, Version
 
 ARMS = ("candidate", "control")
 """The arms that take a share; what is left over is live."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the configuration at hand asks of every version, whoever stores or deploys it.
+
+    `secrets` are values of the configuration that no lesson may hold; with `approval` a learned version is deployed
+    only after a person approved it.
+    """
+
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    approval: bool = False
+
+
+NO_RULES = Rules()
 
 
 def check_shares(live: int | None, candidate: int | None, shares: Mapping[str, float]) -> None:
@@ -42,9 +58,16 @@ def check_size(version: Version, limits: Limits | None, arm: str) -> None:
     )
 
 
-def check_entries(library: Library, *, but: Collection[str] = ()) -> None:
+def check_entries(library: Library, *, but: Collection[str] = (), ours: Iterable[str] = ()) -> None:
     """Raise UsageError, `field` names the first, when an entry whose text is not in `but` cannot be a lesson."""
     for place, entry in enumerate(library.experiences):
-        if entry.text not in but and (fault := grammar.fault(entry.text)) is not None:
+        if entry.text not in but and (reason := fault(entry.text, ours)) is not None:
             field = f"experiences[{place}].text"
-            raise UsageError(f"{field}: entry {entry.id} cannot be a lesson: {fault}", field=field)
+            raise UsageError(f"{field}: entry {entry.id} cannot be a lesson: {reason}", field=field)
+
+
+def fault(text: str, ours: Iterable[str] = ()) -> str | None:
+    """Return why a text cannot be a lesson, None when it can; `ours` are values of our own configuration."""
+    if redaction.holds(text, ours):
+        return "it holds a secret of this configuration"
+    return grammar.fault(text)

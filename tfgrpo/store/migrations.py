@@ -1,23 +1,48 @@
 """How the schema came to be: numbered steps, append-only. A step that has been released is never edited.
 
 Each step is a list of statements in the SQL that SQLite and PostgreSQL share; `{blob}` and `{real}` stand for the
-types they name differently.
+types they name differently. What SQL cannot say is a function, which keeps to what the tables were at its step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from sqlalchemy import Connection, inspect, text
 
 from tfgrpo.errors import StoreError
+from tfgrpo.store import chain
+
+Statement: TypeAlias = str | Callable[[Connection], None]
 
 TYPES: Mapping[str, Mapping[str, str]] = {
     "sqlite": {"blob": "BLOB", "real": "REAL"},
     "postgresql": {"blob": "BYTEA", "real": "DOUBLE PRECISION"},
 }
 
-STEPS: tuple[tuple[str, ...], ...] = (
+
+def _chain_deployments(connection: Connection) -> None:
+    """Copy the deployments into the history, each chained to the one before of its set."""
+    libraries = {
+        (row.set, row.version): chain.digest(row.library)
+        for row in connection.execute(text('SELECT "set", version, library FROM versions'))
+    }
+    before: dict[str, tuple[int, str]] = {}
+    for row in connection.execute(text('SELECT * FROM deployments ORDER BY "set", revision')).mappings().all():
+        number, previous = before.get(row["set"], (0, ""))
+        named = [version for version in (row["live"], row["candidate"]) if version]
+        contents = {str(version): libraries.get((row["set"], version)) for version in named}
+        whole = dict(row) | {"entries": "[]", "contents": json.dumps(contents, sort_keys=True)}
+        made = chain.sealed(whole, number=number + 1, previous=previous)
+        columns = ", ".join(f'"{name}"' for name in made)
+        values = ", ".join(f":{name}" for name in made)
+        connection.execute(text(f"INSERT INTO history ({columns}) VALUES ({values})"), made)  # noqa: S608 - our names
+        before[row["set"]] = number + 1, made["hash"]
+
+
+STEPS: tuple[tuple[Statement, ...], ...] = (
     (
         """CREATE TABLE exchanges (
             id VARCHAR PRIMARY KEY, app VARCHAR NOT NULL, "set" VARCHAR, version INTEGER NOT NULL,
@@ -113,6 +138,16 @@ STEPS: tuple[tuple[str, ...], ...] = (
             number INTEGER PRIMARY KEY, bypass BOOLEAN NOT NULL, reason TEXT NOT NULL, actor VARCHAR NOT NULL,
             created_at {real} NOT NULL)""",
     ),
+    (
+        """CREATE TABLE history (
+            "set" VARCHAR NOT NULL, number INTEGER NOT NULL, action VARCHAR NOT NULL, reason TEXT NOT NULL,
+            actor VARCHAR NOT NULL, created_at {real} NOT NULL, revision INTEGER, live INTEGER, candidate INTEGER,
+            shares TEXT, effective INTEGER, undone INTEGER, version INTEGER, entries TEXT NOT NULL,
+            contents TEXT NOT NULL, previous VARCHAR NOT NULL, hash VARCHAR NOT NULL, PRIMARY KEY ("set", number))""",
+        _chain_deployments,
+        "DROP TABLE deployments",
+        'CREATE UNIQUE INDEX history_revision ON history ("set", revision) WHERE revision IS NOT NULL',
+    ),
 )
 
 
@@ -137,12 +172,19 @@ def check(connection: Connection) -> None:
 
 def migrate(connection: Connection) -> None:
     """Take the steps that are missing, in the caller's transaction."""
-    types = TYPES[connection.dialect.name]
     if not inspect(connection).has_table("meta"):
         connection.execute(text("CREATE TABLE meta (key VARCHAR PRIMARY KEY, value TEXT NOT NULL)"))
         connection.execute(text("INSERT INTO meta (key, value) VALUES ('schema', '0')"))
     for number, statements in enumerate(STEPS, start=1):
         if number > current(connection):
             for statement in statements:
-                connection.execute(text(statement.format(**types)))
+                take(connection, statement)
             connection.execute(text("UPDATE meta SET value = :number WHERE key = 'schema'"), {"number": str(number)})
+
+
+def take(connection: Connection, statement: Statement) -> None:
+    """Do one statement of a step, in the caller's transaction."""
+    if callable(statement):
+        statement(connection)
+    else:
+        connection.execute(text(statement.format(**TYPES[connection.dialect.name])))

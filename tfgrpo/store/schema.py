@@ -147,20 +147,26 @@ versions = Table(
     Column("note", Text, nullable=False),
 )
 
-deployments = Table(
-    "deployments",
+history = Table(
+    "history",
     metadata,
     Column("set", String, primary_key=True),
-    Column("revision", Integer, primary_key=True),
-    Column("live", Integer),
-    Column("candidate", Integer),
-    Column("shares", Text, nullable=False),
+    Column("number", Integer, primary_key=True),
     Column("action", String, nullable=False),
     Column("reason", Text, nullable=False),
     Column("actor", String, nullable=False),
     Column("created_at", Float, nullable=False),
-    Column("effective", Integer, nullable=False),
+    Column("revision", Integer),
+    Column("live", Integer),
+    Column("candidate", Integer),
+    Column("shares", Text),
+    Column("effective", Integer),
     Column("undone", Integer),
+    Column("version", Integer),
+    Column("entries", Text, nullable=False),
+    Column("contents", Text, nullable=False),
+    Column("previous", String, nullable=False),
+    Column("hash", String, nullable=False),
 )
 
 runs = Table(

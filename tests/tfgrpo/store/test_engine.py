@@ -14,7 +14,7 @@ from tfgrpo import trajectories
 from tfgrpo.errors import StoreError
 from tfgrpo.store import Batch, Store, schema
 from tfgrpo.store.engine import Database
-from tfgrpo.store.migrations import STEPS, TYPES
+from tfgrpo.store.migrations import STEPS, take
 from tfgrpo.types import Bodies, Choice, Message, Request, Response
 
 
@@ -62,7 +62,7 @@ def test_links_that_an_earlier_version_wrote_are_found(store: Store, url: str) -
     with engine.begin() as connection:
         connection.execute(text(row), [{"key": key} for key in written])
         for statement in step:
-            connection.execute(text(statement.format(**TYPES[engine.dialect.name])))
+            take(connection, statement)
     engine.dispose()
     within = trajectories.scope("default", "math")
     said = trajectories.chain(within, Request("m", (Message("system", "Be brief."), Message("user", "hi"))))

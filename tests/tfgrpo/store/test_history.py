@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from tfgrpo import library
+from tfgrpo.store import Fault, Store, chain
+from tfgrpo.store.migrations import STEPS, TYPES, take
+
+
+@pytest.fixture
+def acted(store: Store) -> Store:
+    for word in ("one", "two"):
+        store.sets.add_version("math", library.from_texts([word]), status="by hand")
+    store.sets.deploy("math", live=1, shares={"control": 0.1}, reason="be\0gun", actor="a")
+    store.reviews.approve("math", 2, reason="read é \U0001f600", actor="ann")
+    store.sets.deploy("math", live=2, reason="", actor="a")
+    store.sets.rollback("math", reason="worse", actor="a")
+    return store
+
+
+def tampered(url: str, statement: str) -> None:
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        assert connection.execute(text(statement)).rowcount == 1
+    engine.dispose()
+
+
+def test_everything_done_to_a_set_stands_in_its_history_in_order(acted: Store) -> None:
+    told = [(one.number, one.action, one.revision, one.version) for one in reversed(acted.history.of("math"))]
+    assert told == [(1, "deploy", 1, None), (2, "approve", None, 2), (3, "deploy", 2, None), (4, "rollback", 3, None)]
+
+
+def test_a_history_that_nobody_touched_is_as_it_was_written(acted: Store) -> None:
+    assert acted.history.fault("math") is None
+    assert acted.history.fault("unknown") is None
+
+
+@pytest.mark.parametrize(
+    ("statement", "number", "reason"),
+    [
+        ("UPDATE history SET reason = 'other' WHERE number = 2", 2, "changed after it was written"),
+        ("UPDATE history SET live = 2 WHERE number = 1", 1, "changed after it was written"),
+        ("DELETE FROM history WHERE number = 2", 2, "missing"),
+        ("DELETE FROM history WHERE number = 1", 1, "missing"),
+        ("UPDATE history SET previous = '' WHERE number = 3", 3, "does not follow"),
+        ("UPDATE versions SET library = '{}' WHERE version = 2", 2, "library of version 2"),
+        ("DELETE FROM versions WHERE version = 2", 2, "library of version 2"),
+    ],
+)
+def test_the_first_row_that_is_not_as_it_was_written_is_named(
+    acted: Store, url: str, statement: str, number: int, reason: str
+) -> None:
+    tampered(url, statement)
+    fault = acted.history.fault("math")
+    assert isinstance(fault, Fault)
+    assert (fault.set, fault.number) == ("math", number)
+    assert reason in fault.reason
+
+
+def test_a_row_that_was_hashed_anew_breaks_the_row_behind_it(acted: Store, url: str) -> None:
+    tampered(url, "UPDATE history SET hash = 'made up', reason = 'x' WHERE number = 3")
+    fault = acted.history.fault("math")
+    assert fault is not None
+    assert fault.number == 3
+
+
+def test_writers_at_once_make_one_chain(acted: Store, url: str) -> None:
+    def write(number: int) -> None:
+        own = Store.open(url)
+        own.sets.deploy("math", live=1 + number % 2, reason=str(number), actor="a")
+        own.close()
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(write, range(12)))
+    assert len(acted.history.of("math")) == 16
+    assert acted.history.fault("math") is None
+
+
+def test_the_same_rows_have_the_same_hashes_on_both_databases() -> None:
+    row = {"set": "s", "action": "deploy", "reason": "é", "actor": "a", "created_at": 3, "entries": "[]"}
+    made = chain.sealed({**row, "contents": "{}", "live": 1}, number=1, previous="")
+    assert made["hash"] == "d5be16a5ac2af6e7eb1ca5392744c218e15fc0bbaac9cefffed4c9d0eecbc6f6"
+
+
+def test_deployments_from_before_are_chained_by_the_migration(store: Store, url: str) -> None:
+    for word in ("one", "two"):
+        store.sets.add_version("math", library.from_texts([word]), status="by hand")
+    engine = create_engine(url)
+    step = next(step for step in STEPS if "DROP TABLE deployments" in step)
+    create = next(one for one in STEPS[0] if isinstance(one, str) and "CREATE TABLE deployments" in one)
+    types = TYPES[engine.dialect.name]
+    row = """INSERT INTO deployments VALUES ('math', :r, :live, NULL, '{"control": 0.1}', :action, 'why', 'me', 1.5,
+        :effective, :undone)"""
+    with engine.begin() as connection:
+        connection.execute(text("DROP TABLE history"))
+        connection.execute(text(create.format(**types)))
+        connection.execute(text(row), {"r": 1, "live": 1, "action": "deploy", "effective": 1, "undone": None})
+        connection.execute(text(row), {"r": 2, "live": 2, "action": "deploy", "effective": 2, "undone": None})
+        connection.execute(text(row), {"r": 3, "live": 1, "action": "rollback", "effective": 1, "undone": 2})
+        for statement in step:
+            take(connection, statement)
+    engine.dispose()
+    assert [(one.revision, one.live, one.action) for one in store.sets.history("math")] == [
+        (3, 1, "rollback"),
+        (2, 2, "deploy"),
+        (1, 1, "deploy"),
+    ]
+    assert store.history.fault("math") is None
+    store.sets.deploy("math", live=2, reason="", actor="a")
+    assert store.history.fault("math") is None

@@ -1,0 +1,165 @@
+"""The history of experience sets: who changed what, when and why. Rows are added, and never changed or removed.
+
+What live requests get is the newest row that has a revision; the others are what people said of a version. Each row
+holds the hash of the row before and of itself, and the digests of the libraries it names (`chain`).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Row, insert, select
+
+from tfgrpo.store import chain, schema, versions
+from tfgrpo.store.engine import Database
+from tfgrpo.types import EMPTY_VERSION, Change, Deployment, HistoryAction
+
+
+class Fault(NamedTuple):
+    """The first row of a set's history that is not as it was written."""
+
+    set: str
+    number: int
+    reason: str
+
+
+class History:
+    """The histories of all sets."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of(self, set_name: str) -> list[Change]:
+        """Return everything that was done to a set, the newest first."""
+        return [_change(row) for row in self._database.read(lambda connection: rows(connection, set_name))]
+
+    def sets(self) -> list[str]:
+        """Return the sets that have a history."""
+        query = select(schema.history.c.set).distinct()
+        return sorted(self._database.read(lambda connection: connection.execute(query).scalars().all()))
+
+    def fault(self, set_name: str) -> Fault | None:
+        """Return the first row of a set that was changed, is missing, or whose libraries are not those it named."""
+
+        def work(connection: Connection) -> Fault | None:
+            found = [dict(row._mapping) for row in reversed(rows(connection, set_name))]  # noqa: SLF001 - SQLAlchemy's public name for it
+            broken = chain.fault(found)
+            other = _other_library(connection, set_name, found)
+            # The chain's word comes first where both speak of one row.
+            told = min((one for one in (broken, other) if one is not None), key=lambda one: one[0], default=None)
+            return None if told is None else Fault(set_name, *told)
+
+        return self._database.read(work)
+
+
+def rows(connection: Connection, set_name: str) -> list[Row[Any]]:
+    """Return the rows of a set, the newest first."""
+    table = schema.history
+    query = select(table).where(table.c.set == set_name).order_by(table.c.number.desc())
+    return list(connection.execute(query).all())
+
+
+def deployments(connection: Connection, set_name: str) -> list[Row[Any]]:
+    """Return the rows of a set that say what live requests get, the newest first."""
+    return [row for row in rows(connection, set_name) if row.revision is not None]
+
+
+def deployment(row: Row[Any]) -> Deployment:
+    """Return a row that has a revision as a deployment."""
+    return Deployment(
+        set=row.set,
+        revision=row.revision,
+        live=row.live,
+        candidate=row.candidate,
+        shares=json.loads(row.shares),
+        action=row.action,
+        reason=row.reason,
+        actor=row.actor,
+        created_at=row.created_at,
+        effective=row.effective,
+    )
+
+
+def deployed(connection: Connection, made: Deployment, *, undone: int | None, entries: Collection[str] = ()) -> None:
+    """Add a deployment; `undone` is the revision a rollback takes back, `entries` the ids that are withdrawn."""
+    row = {name: getattr(made, name) for name in made.__struct_fields__} | {"shares": json.dumps(dict(made.shares))}
+    add(connection, row, named=(made.live, made.candidate), undone=undone, entries=entries)
+
+
+def said(
+    connection: Connection,
+    set_name: str,
+    action: HistoryAction,
+    *,
+    version: int | None,
+    reason: str,
+    actor: str,
+    entries: Collection[str] = (),
+) -> None:
+    """Add what was done without a change of the deployment, to `version` where it was done to one."""
+    row = {"set": set_name, "action": action, "version": version, "reason": reason, "actor": actor}
+    add(connection, row | {"created_at": time.time()}, named=(version,), entries=entries)
+
+
+def add(
+    connection: Connection,
+    row: Mapping[str, Any],
+    *,
+    named: Collection[int | None],
+    undone: int | None = None,
+    entries: Collection[str] = (),
+) -> None:
+    """Add a row behind the newest of its set, in the caller's durable transaction: no other writes meanwhile.
+
+    `named` are the versions whose libraries it stands for.
+    """
+    before = next(iter(rows(connection, row["set"])), None)
+    contents = {str(number): _library_digest(connection, row["set"], number) for number in named if number}
+    whole = dict(row) | {
+        "undone": undone,
+        "entries": json.dumps(sorted(entries)),
+        "contents": json.dumps(contents, sort_keys=True),
+    }
+    number, previous = (1, "") if before is None else (before.number + 1, before.hash)
+    connection.execute(insert(schema.history).values(**chain.sealed(whole, number=number, previous=previous)))
+    versions.touch(connection)
+
+
+def withdrawn(connection: Connection) -> dict[str, frozenset[str]]:
+    """Return the ids of the entries that were withdrawn, by set."""
+    table = schema.history
+    query = select(table.c.set, table.c.entries).where(table.c.action == "withdraw")
+    found: dict[str, frozenset[str]] = {}
+    for name, entries in connection.execute(query):
+        found[name] = found.get(name, frozenset()) | set(json.loads(entries))
+    return found
+
+
+def _other_library(connection: Connection, set_name: str, found: list[dict[str, Any]]) -> tuple[int, str] | None:
+    """Return the first row that names a library which is another one now."""
+    digests: dict[str, str | None] = {}
+    for row in found:
+        for version, before in json.loads(row["contents"]).items():
+            if version not in digests:
+                digests[version] = _library_digest(connection, set_name, int(version))
+            if digests[version] != before:
+                return row["number"], f"the library of version {version} is not the one it names"
+    return None
+
+
+def _library_digest(connection: Connection, set_name: str, version: int) -> str | None:
+    table = schema.versions
+    query = select(table.c.library).where(table.c.set == set_name, table.c.version == version)
+    library = connection.execute(query).scalar()
+    return None if library is None or version == EMPTY_VERSION else chain.digest(library)
+
+
+def _change(row: Row[Any]) -> Change:
+    values = dict(row._mapping)  # noqa: SLF001 - as above
+    del values["undone"], values["previous"]
+    shares = None if row.shares is None else json.loads(row.shares)
+    contents = {int(version): found for version, found in json.loads(row.contents).items()}
+    return Change(**(values | {"shares": shares, "entries": tuple(json.loads(row.entries)), "contents": contents}))
