@@ -7,12 +7,18 @@ why something was refused; it only knows how to say it.
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any, Final
 
 from tfgrpo.errors import Conflict, NotFound, StoreError, TfgrpoError, UsageError
 
 ERROR_TYPE = "proxy_error"
 EXCHANGE_HEADER = b"x-tfgrpo-exchange"
+AGAIN_SOON: Final = ((b"retry-after", b"2"),)
+
+STORE_AWAY: Final = "the store gives no answer now and nothing was changed; send the request again (the log says why)"
+
+_log = logging.getLogger(__name__)
 
 
 class ProxyError(Exception):
@@ -67,7 +73,9 @@ def from_tfgrpo(error: TfgrpoError) -> ProxyError:
     if isinstance(error, UsageError):
         return ProxyError(400, str(error), code="invalid_request", param=error.field)
     if isinstance(error, StoreError):
-        return ProxyError(503, str(error), code="store_unavailable", headers=((b"retry-after", b"2"),))
+        # A driver's words name hosts and files of ours.
+        _log.warning("a request was refused for want of the store: %s", error)
+        return ProxyError(503, STORE_AWAY, code="store_unavailable", headers=AGAIN_SOON)
     return ProxyError(500, str(error), code="internal_error")
 
 

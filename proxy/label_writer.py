@@ -13,7 +13,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tfgrpo.errors import Conflict, StoreError
+from proxy.errors import AGAIN_SOON, ProxyError
+from tfgrpo.errors import Conflict
 from tfgrpo.store import Store
 from tfgrpo.types import Label
 
@@ -55,13 +56,15 @@ class LabelWriter:
 
         Raises:
             OtherContent: A feedback id is stored already with other content.
-            StoreError: The store does not take them, or too many wait for it.
+            StoreError: The store does not take them.
+            ProxyError: 503, too many wait for it.
         """
         post = _Post(tuple(labels))
         try:
             self._posts.put_nowait(post)
         except queue.Full as error:
-            raise StoreError("too many labels wait for the store; nothing was stored, send them again") from error
+            said = "too many labels wait for the store; nothing was stored, send them again"
+            raise ProxyError(503, said, code="too_many_labels", headers=AGAIN_SOON) from error
         statuses = await asyncio.wrap_future(post.answer)
         for observe in self.observers:
             for label, status in zip(post.labels, statuses, strict=True):

@@ -105,6 +105,7 @@ class Promotion:
                 reason=reason,
                 actor=ACTOR,
                 if_revision=revision,
+                limits=self._limits,
             )
         if decision.action == "roll back":
             return self._store.sets.drop_candidate(deployment.set, reason=reason, actor=ACTOR, if_revision=revision)

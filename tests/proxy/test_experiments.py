@@ -22,6 +22,7 @@ from tests.proxy import examples
 from tests.proxy.asgi import Answer, call
 from tests.proxy.drawn import DAY, HOUR, SHARES, Traffic, deploy
 from tfgrpo.experiment import Levels
+from tfgrpo.library import Limits, from_texts
 from tfgrpo.store import Store
 from tfgrpo.types import Deployment, Library
 from tfgrpo.weighing import Metric
@@ -256,6 +257,19 @@ async def test_a_version_that_helps_is_tried_once(kept: Store, promotion: Promot
     kept.sets.drop_candidate("math", reason="", actor="me", if_revision=now.revision)
     await promotion.look()
     assert _now(kept).candidate is None
+
+
+async def test_a_version_over_the_budget_is_neither_tried_nor_promoted(
+    kept: Store, traffic: Traffic, deployments: Deployments, experiments: Experiments, caplog: pytest.LogCaptureFixture
+) -> None:
+    strict = Promotion(kept, deployments, experiments, share=0.1, limits=Limits(entries=0))
+    traffic.many(4000, {"live": 0.5, "candidate": 0.8, "control": 0.5})
+    await strict.look()
+    assert _now(kept).revision == 1
+    kept.sets.deploy("math", live=1, reason="", actor="me")
+    kept.sets.add_version("math", from_texts(["Check units."]), status="helps")
+    await strict.look()
+    assert (_now(kept).candidate, caplog.text.count("over its budget")) == (None, 2)
 
 
 def test_the_second_candidate_of_a_set_needs_more(kept: Store, experiments: Experiments) -> None:

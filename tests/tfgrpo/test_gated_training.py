@@ -102,6 +102,18 @@ async def test_the_recipe_of_the_paper_holds_nothing_out_and_has_no_gate(tmp_pat
     assert (made["splits"]["held_out"], made["gate"], made["status"]) == (0, None, "unproven")
 
 
+async def test_a_library_that_outgrew_its_budget_is_kept_and_deployed_by_nobody(tmp_path: Path) -> None:
+    settings = {"epochs": 1, "group_size": 2, "batch_size": 5, "max_entries": 1}
+    (tmp_path / "config.yaml").write_text(json.dumps({"training": settings}))
+    async with serving(learner) as endpoint:
+        asked = (*DATASET, tasks(tmp_path, 20), "--recipe", "paper")
+        trained, out, err = await run(tmp_path, *asked, endpoint=endpoint)
+    deployed, _, refused = await run(tmp_path, "sets", "deploy", "s@1")
+    assert (trained, deployed, (await result(tmp_path, "sets", "list"))[0]["live"]) == (0, 2, None), out
+    assert "not deployed" in err
+    assert all("training.selection: lexical" in said for said in (err, refused))
+
+
 async def test_a_run_tells_each_step_with_its_numbers(tmp_path: Path) -> None:
     practising(tmp_path)
     async with serving(learner) as endpoint:

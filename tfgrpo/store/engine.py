@@ -56,6 +56,7 @@ class Database:
         self._kind = _kind(self._url)
         self._engine = self._kind.engine(self._url)
         self._ready = False
+        self._closed = False
         self._preparing = threading.Lock()
         try:
             # Whoever began without the server may be the first to reach it.
@@ -80,7 +81,7 @@ class Database:
 
     def _read(self, work: Callable[[Connection], _T]) -> _T:
         try:
-            with self._engine.connect() as connection, connection.begin():
+            with self._connected() as connection, connection.begin():
                 return work(connection)
         except SQLAlchemyError as error:
             raise StoreError(f"the store did not answer: {_reason(error)}") from error
@@ -93,7 +94,7 @@ class Database:
         self._make_ready()
         driver = self._engine.dialect.loaded_dbapi
         try:
-            with self._engine.connect() as connection, connection.begin():
+            with self._connected() as connection, connection.begin():
                 cursor = connection.execute(query).cursor
                 assert cursor is not None
                 while some := cursor.fetchmany(BUFFER):
@@ -130,12 +131,23 @@ class Database:
         self._kind.backup(self._url, file)
 
     def close(self) -> None:
-        """Close every connection."""
-        self._engine.dispose()
+        """Close every connection; one that is in use when its user is done."""
+        self._closed = True
+        self._engine.pool.dispose()
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        finally:
+            if self._closed:
+                # It went back into a pool that nobody empties any more.
+                self._engine.pool.dispose()
 
     @contextmanager
     def _writing(self, *, durable: bool) -> Iterator[Connection]:
-        with self._engine.connect() as plain:
+        with self._connected() as plain:
             connection = plain.execution_options(tfgrpo_write=True)
             self._kind.before_writing(connection, durable=durable)
             with connection.begin():

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, inspect, text, update
+from sqlalchemy import Connection, create_engine, inspect, text, update
 
 from tests.tfgrpo.store.examples import assignment, exchange
 from tfgrpo import trajectories
 from tfgrpo.errors import StoreError
 from tfgrpo.store import Batch, Store, schema
+from tfgrpo.store.engine import Database
 from tfgrpo.store.migrations import STEPS, take
 from tfgrpo.types import Bodies, Choice, Message, Request, Response
 
@@ -145,3 +148,30 @@ def test_text_that_a_client_sent_is_kept_whatever_characters_it_has(store: Store
     assert kept is not None
     assert kept.model in ("a\0b \N{SNOWMAN}", "a\N{REPLACEMENT CHARACTER}b \N{SNOWMAN}")
     assert store.traffic.bodies([odd.id])[odd.id].request == b"\0"
+
+
+def test_a_connection_in_use_when_the_store_is_closed_is_closed_when_its_user_is_done(url: str) -> None:
+    """Else it stays open until it is collected as garbage, which is an error here: a ResourceWarning."""
+    Store.open(url, migrate=True).close()
+    database = Database(url, migrate=False)
+    inside, closed = threading.Event(), threading.Event()
+
+    def hold(connection: Connection) -> Any:
+        inside.set()
+        assert closed.wait(10)
+        return connection.connection.dbapi_connection
+
+    with ThreadPoolExecutor(1) as pool:
+        held = pool.submit(database.read, hold)
+        assert inside.wait(10)
+        database.close()
+        closed.set()
+        assert _is_closed(held.result())
+
+
+def _is_closed(connection: Any) -> bool:
+    if isinstance(connection, sqlite3.Connection):
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
+        return True
+    return bool(connection.closed)
