@@ -40,7 +40,7 @@ def optimizer(llm: Llm, training: Training, recipe: Recipe, seed: int) -> Optimi
         training.max_words,
         most_lessons=training.lessons,
         repair=recipe.repair,
-        reserve=training.rollout_tokens,
+        reserve=training.rollout_tokens if recipe.economy else None,
         ours=tuple(
             model.api_key.get_secret_value() for model in (training.policy, training.optimizer) if model.api_key
         ),

@@ -64,8 +64,9 @@ class Optimizer:
     """Lessons that a contrast may give; of more the first are taken."""
     repair: bool = field(default=True, kw_only=True)
     """Whether an answer that cannot be used is sent back once, with what is wrong."""
-    reserve: int = field(default=8_000, kw_only=True)
-    """Tokens that one rollout may take in a prompt; a longer one is cut to its head and tail."""
+    reserve: int | None = field(default=8_000, kw_only=True)
+    """Tokens that one rollout may take in a prompt; a longer one is cut to its head and tail, and a short one is its
+    own summary. None: every rollout is summarised, as it is."""
     ours: tuple[str, ...] = field(default=(), kw_only=True, repr=False)
     """Values of our own configuration that the model never sees, whatever a trajectory holds."""
 

@@ -13,7 +13,7 @@ from tfgrpo.commands import lease, outcome
 from tfgrpo.commands.job import Job
 from tfgrpo.commands.learning import learn
 from tfgrpo.commands.material import Material, gathered
-from tfgrpo.commands.output import emit
+from tfgrpo.commands.output import emit, note
 from tfgrpo.commands.session import configuration, interruptible, named, opened
 from tfgrpo.errors import BudgetExceeded, ModelError, TfgrpoError
 from tfgrpo.store.runs import RunStatus
@@ -44,6 +44,8 @@ def run(arguments: Namespace) -> int:
             result = _finished(Job(run_id, store, arguments, settings, ledger), material)
         finally:
             lease.release(store.runs, run_id)
+            if said := ledger.total().remark:
+                note(said)
     if arguments.json:
         emit(result)
     else:
