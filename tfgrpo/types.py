@@ -209,13 +209,17 @@ class Assignment(msgspec.Struct, frozen=True):
 
 
 class Link(msgspec.Struct, frozen=True):
-    """Evidence that a later request continues an exchange. `key` carries its scope (app, set) in the hash."""
+    """Evidence that a later request continues an exchange. `key` carries its scope (app, set) in the hash.
+
+    `system` is the mark of the exchange's system texts, by which those of one key are told apart.
+    """
 
     key: str
     app: str
     trajectory: str
     exchange: str
     created_at: float
+    system: str = ""
 
 
 Record = Literal["full", "metadata", "expired"]

@@ -155,6 +155,15 @@ STEPS: tuple[tuple[Statement, ...], ...] = (
         """CREATE TABLE withdrawn_entries (
             "set" VARCHAR NOT NULL, entry VARCHAR NOT NULL, text TEXT NOT NULL, PRIMARY KEY ("set", entry, text))""",
     ),
+    (
+        # One row for both keys of an answer: they shared all but their last eight digits. Which of the two held the
+        # mark of system texts is not known any more, so that these rows are found whatever those are.
+        """DELETE FROM links WHERE EXISTS (
+            SELECT 1 FROM links AS other WHERE other.exchange = links.exchange AND other.key < links.key
+            AND substr(other.key, 1, 24) = substr(links.key, 1, 24))""",
+        "UPDATE links SET key = substr(key, 1, 24)",
+        "ALTER TABLE links ADD COLUMN system VARCHAR NOT NULL DEFAULT ''",
+    ),
 )
 
 

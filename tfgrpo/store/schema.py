@@ -84,6 +84,7 @@ links = Table(
     Column("trajectory", String, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("taken_by", String),
+    Column("system", String, nullable=False),
 )
 
 labels = Table(

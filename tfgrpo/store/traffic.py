@@ -35,6 +35,7 @@ _FIND_LINKS = (
         schema.links.c.exchange,
         schema.links.c.created_at,
         schema.links.c.taken_by,
+        schema.links.c.system,
         schema.trajectories,
     )
     .select_from(
@@ -133,7 +134,7 @@ class Traffic:
         rows = self._database.read(lambda connection: connection.execute(_FIND_LINKS, {"keys": keys}).all())
         return [
             FoundLink(
-                Link(row.key, row.app, row.trajectory, row.exchange, row.created_at),
+                Link(row.key, row.app, row.trajectory, row.exchange, row.created_at, row.system),
                 _assignment(row),
                 row.taken_by is not None,
             )
