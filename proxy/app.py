@@ -58,6 +58,7 @@ from proxy.promotion import Promotion
 from proxy.recording import Recorder
 from proxy.relay import Limits, Relay
 from proxy.retention import Retention
+from proxy.reward_hours import RewardHours
 from proxy.routing import Router
 from proxy.scheduler import Scheduler, parse
 from proxy.settings import DEFAULT_APP, Settings, load
@@ -69,7 +70,7 @@ from tfgrpo import secret_values
 from tfgrpo.errors import TfgrpoError
 from tfgrpo.experiment import Levels
 from tfgrpo.store import Rules, Store
-from tfgrpo.weighing import Metric
+from tfgrpo.weighing import Metric, Metrics
 
 CONFIG_VARIABLE: Final = "TFGRPO_CONFIG"
 """How the parent tells its workers which configuration file to read."""
@@ -154,7 +155,7 @@ class Parts:
         experiments = _experiments(settings, store)
         self._promotion = _promotion(settings, store, self._deployments, experiments)
         self._bypass = Bypass(store, configured=settings.server.bypass, peers=peers)
-        self._retention = Retention(store, experiments, settings.retention)
+        self._retention = Retention(store, experiments, settings.retention, sums=_reward_hours(settings, store))
         self._scheduler = _scheduler(settings, store, config)
         self._trainings = Trainings(store, config=config)
         self._router = Router(settings)
@@ -345,8 +346,16 @@ def _experiments(settings: Settings, store: Store) -> Experiments:
         window=of.label_window,
         early=of.early_window,
         levels=Levels(better=levels.better, worse=levels.worse, errors=levels.errors),
-        metrics={name: Metric(one.weight, one.worst, one.best) for name, one in settings.training.metrics.items()},
+        metrics=_metrics(settings),
     )
+
+
+def _reward_hours(settings: Settings, store: Store) -> RewardHours:
+    return RewardHours(store, metrics=_metrics(settings))
+
+
+def _metrics(settings: Settings) -> Metrics:
+    return {name: Metric(one.weight, one.worst, one.best) for name, one in settings.training.metrics.items()}
 
 
 def _outstanding(settings: Settings, store: Store, deployments: Deployments) -> Outstanding:

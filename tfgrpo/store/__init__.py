@@ -29,6 +29,10 @@ from tfgrpo.store.frozen import Kind as Kind
 from tfgrpo.store.glances import Glances as Glances
 from tfgrpo.store.history import Fault as Fault
 from tfgrpo.store.history import History as History
+from tfgrpo.store.hours import Change as Change
+from tfgrpo.store.hours import Fact as Fact
+from tfgrpo.store.hours import Hours as Hours
+from tfgrpo.store.hours import Rewarded as Rewarded
 from tfgrpo.store.labels import Labels as Labels
 from tfgrpo.store.labels import OtherContent as OtherContent
 from tfgrpo.store.retention import Deleted as Deleted
@@ -60,6 +64,7 @@ class Store:
         self.experiments = Experiments(database)
         self.bypass = Bypass(database)
         self.frozen = FrozenRows(database)
+        self.hours = Hours(database)
         self.retention = Retention(database)
 
     @classmethod
