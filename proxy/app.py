@@ -28,7 +28,7 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from starlette.types import ASGIApp
 from uvicorn.config import STARTUP_FAILURE
@@ -189,12 +189,25 @@ class Parts:
         store, deployments, keys = self._store, self._deployments, self._keys
         limits = settings.training.deployable
         live = ExperimentApi(experiments, settings.promotion.mode)
+        overview = dashboard.OverviewPages(
+            store,
+            deployments,
+            experiments,
+            status=self._status,
+            budget=dashboard.Budget(settings.training.budget, chosen=settings.training.selected is not None),
+            mode=settings.promotion.mode,
+        )
         training = _training_pages(settings, store, self._trainings)
         apps = [DEFAULT_APP, *(app.name for app in settings.apps)]
         return (
             admin.create(store, deployments, keys, live, limits, bypass=self._bypass),
-            dashboard.create(store, deployments, keys, secret, training=training, apps=apps, limits=limits),
+            dashboard.create(
+                store, deployments, keys, secret, overview=overview, training=training, apps=apps, limits=limits
+            ),
         )
+
+    def _status(self) -> dict[str, Any]:
+        return self._health.status()
 
     def _healthy(self) -> Health:
         return Health(

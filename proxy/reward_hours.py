@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Final
 
 from tfgrpo import trajectories
-from tfgrpo.store import Change, Place, Store
+from tfgrpo.store import Difference, Place, Store
 from tfgrpo.store.hours import HOUR, Spot
 from tfgrpo.trajectories import Placed
 from tfgrpo.types import Label
@@ -38,7 +38,7 @@ class RewardHours:
         if not labels:
             return False
         to = _place(labels[-1])
-        changes: defaultdict[Spot, Change] = defaultdict(Change)
+        changes: defaultdict[Spot, Difference] = defaultdict(Difference)
         for app, names in self._judged(labels).items():
             given = self._store.traffic.assignments(app, names)
             for name, placed in _by_trajectory(self._store.labels.placed_on(app, names)).items():
@@ -60,11 +60,11 @@ class RewardHours:
                 found[one.app].add(of[one.app, one.exchange])
         return {app: sorted(names) for app, names in found.items()}
 
-    def _change(self, placed: Sequence[Placed], after: Place, to: Place) -> Change:
+    def _change(self, placed: Sequence[Placed], after: Place, to: Place) -> Difference:
         """What the labels of one trajectory between two places change of its reward."""
         before = self._reward(one for one in placed if _place(one.label) <= after)
         now = self._reward(one for one in placed if _place(one.label) <= to)
-        return Change((now is not None) - (before is not None), (now or 0.0) - (before or 0.0))
+        return Difference((now is not None) - (before is not None), (now or 0.0) - (before or 0.0))
 
     def _reward(self, placed: Iterable[Placed]) -> float | None:
         """The mean reward of a trajectory's rollouts: it has several where several answers were asked for."""

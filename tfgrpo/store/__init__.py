@@ -27,9 +27,11 @@ from tfgrpo.store.frozen import Frozen as Frozen
 from tfgrpo.store.frozen import FrozenRows as FrozenRows
 from tfgrpo.store.frozen import Kind as Kind
 from tfgrpo.store.glances import Glances as Glances
+from tfgrpo.store.glances import NewestVersion as NewestVersion
+from tfgrpo.store.glances import RunGlance as RunGlance
 from tfgrpo.store.history import Fault as Fault
 from tfgrpo.store.history import History as History
-from tfgrpo.store.hours import Change as Change
+from tfgrpo.store.hours import Difference as Difference
 from tfgrpo.store.hours import Fact as Fact
 from tfgrpo.store.hours import Hours as Hours
 from tfgrpo.store.hours import Rewarded as Rewarded

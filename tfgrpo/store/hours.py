@@ -65,15 +65,15 @@ class Rewarded:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Difference:
     """What labels change of a spot: how many more trajectories have a reward, and by how much their sum grew."""
 
     labelled: int = 0
     rewards: float = 0.0
 
-    def __add__(self, other: Change) -> Change:
+    def __add__(self, other: Difference) -> Difference:
         """Return both changes as one."""
-        return Change(self.labelled + other.labelled, self.rewards + other.rewards)
+        return Difference(self.labelled + other.labelled, self.rewards + other.rewards)
 
 
 class Hours:
@@ -120,13 +120,13 @@ class Hours:
         )
         return [Label(**row._mapping) for row in self._rows(query)]  # noqa: SLF001 - SQLAlchemy's public name for it
 
-    def count(self, changes: Mapping[Spot, Change], *, after: Place, to: Place) -> bool:
+    def count(self, changes: Mapping[Spot, Difference], *, after: Place, to: Place) -> bool:
         """Add what the labels between two places change; False when another has counted them already."""
 
         def work(connection: Connection) -> bool:
             if _counted(connection) != after:
                 return False
-            told = [(spot, changes[spot]) for spot in sorted(changes) if changes[spot] != Change()]
+            told = [(spot, changes[spot]) for spot in sorted(changes) if changes[spot] != Difference()]
             rows = [(*spot, change.labelled, change.rewards) for spot, change in told]
             add_up(connection, schema.reward_hours, ("set", "hour", "arm"), ("labelled", "rewards"), rows)
             more: Counter[int] = Counter()

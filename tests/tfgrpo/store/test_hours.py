@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from tests.tfgrpo.store.examples import assignment, exchange, label
-from tfgrpo.store import START, Batch, Change, Fact, Rewarded, Store
+from tfgrpo.store import START, Batch, Difference, Fact, Rewarded, Store
 from tfgrpo.store.hours import HOUR, latency
 from tfgrpo.store.migrations import STEPS, TYPES
 from tfgrpo.types import Bodies, Exchange
@@ -62,10 +62,10 @@ def test_two_proxies_that_record_at_once_lose_no_count(store: Store, url: str) -
 
 def test_rewards_are_added_to_their_set_hour_and_arm_once(store: Store) -> None:
     to = (9.0, "default", "f-1")
-    first = {("math", 4, "live"): Change(2, 1.5), ("", 4, "none"): Change(1, 1.0)}
+    first = {("math", 4, "live"): Difference(2, 1.5), ("", 4, "none"): Difference(1, 1.0)}
     assert store.hours.count(first, after=START, to=to)
     assert not store.hours.count(first, after=START, to=to)
-    assert store.hours.count({("math", 4, "live"): Change(0, -0.5)}, after=to, to=(10.0, "default", "f-2"))
+    assert store.hours.count({("math", 4, "live"): Difference(0, -0.5)}, after=to, to=(10.0, "default", "f-2"))
     assert store.hours.counted() == (10.0, "default", "f-2")
     assert store.hours.rewards("math", since=4, width=24) == [Rewarded(0, "live", 2, 1.0)]
     assert store.hours.facts(since=0, width=1) == [Fact(4, "labelled", 3)]
