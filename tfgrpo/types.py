@@ -269,6 +269,8 @@ class Exchange(msgspec.Struct, frozen=True):
     """What is kept of it; nothing is learned from one without bodies."""
     record_share: float = 1.0
     """The probability that the bodies of its trajectory are kept, where they are sampled."""
+    sent_at: float | None = None
+    """When it went on to its upstream; from `started_at` to here is what the proxy added. None: it never did."""
 
 
 class Bodies(msgspec.Struct, frozen=True):

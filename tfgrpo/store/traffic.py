@@ -11,7 +11,7 @@ import zstandard
 from msgspec.structs import astuple, fields
 from sqlalchemy import Connection, Integer, Row, Select, and_, bindparam, case, cast, func, not_, or_, select, update
 
-from tfgrpo.store import schema
+from tfgrpo.store import hours, schema
 from tfgrpo.store.engine import Database, insert_new
 from tfgrpo.store.teaching import teaching
 from tfgrpo.types import FIRST_DRAFT, Assignment, Bodies, Exchange, Link
@@ -114,18 +114,20 @@ class Traffic:
 
     def add(self, batch: Batch) -> None:
         """Record the batch in one transaction."""
-        inserts = (
-            (schema.trajectories, _ASSIGNMENT, [astuple(one) for one in batch.assignments]),
-            (schema.links, _LINK, [astuple(one) for one in batch.links]),
-            (schema.exchanges, _EXCHANGE, [astuple(exchange) for exchange, _ in batch.exchanges]),
-            (schema.bodies, _BODIES, _body_rows(batch.exchanges)),
-        )
+        assignments = [astuple(one) for one in batch.assignments]
+        links = [astuple(one) for one in batch.links]
+        exchanges = [astuple(exchange) for exchange, _ in batch.exchanges]
+        bodies = _body_rows(batch.exchanges)
 
         def work(connection: Connection) -> None:
-            for table, columns, rows in inserts:
-                insert_new(connection, table, columns, rows)
+            begun = insert_new(connection, schema.trajectories, _ASSIGNMENT, assignments, told="started_at")
+            insert_new(connection, schema.links, _LINK, links)
+            new = set(insert_new(connection, schema.exchanges, _EXCHANGE, exchanges, told="id"))
+            insert_new(connection, schema.bodies, _BODIES, bodies)
             if batch.taken:
                 connection.execute(_TAKE, [{"parent": parent, "child": child} for parent, child in batch.taken])
+            # Last: while these rows are held, nothing else is waited for.
+            hours.add(connection, [one for one, _ in batch.exchanges if one.id in new], begun)
 
         self._database.write(work)
 
@@ -147,6 +149,26 @@ class Traffic:
         query = select(table).where(table.c.app == app, table.c.trajectory == trajectory)
         row = self._database.read(lambda connection: connection.execute(query).one_or_none())
         return None if row is None else _assignment(row)
+
+    def assignments(self, app: str, trajectories: Sequence[str]) -> dict[str, Assignment]:
+        """Return what these trajectories of an app were given, those that are known."""
+        table = schema.trajectories
+        found: dict[str, Assignment] = {}
+        for some in _chunks(trajectories):
+            query = select(table).where(table.c.app == app, table.c.trajectory.in_(some))
+            rows = self._database.read(lambda connection, query=query: connection.execute(query).all())  # type: ignore[misc]
+            found |= {row.trajectory: _assignment(row) for row in rows}
+        return found
+
+    def trajectories_of(self, exchange_ids: Sequence[str]) -> dict[tuple[str, str], str]:
+        """Return the trajectory of each of these exchanges, by app and id; those that are not there are left out."""
+        table = schema.exchanges
+        found: dict[tuple[str, str], str] = {}
+        for some in _chunks(exchange_ids):
+            query = select(table.c.app, table.c.id, table.c.trajectory).where(table.c.id.in_(some))
+            rows = self._database.read(lambda connection, query=query: connection.execute(query).all())  # type: ignore[misc]
+            found |= {(row.app, row.id): row.trajectory for row in rows}
+        return found
 
     def exchange(self, exchange_id: str) -> Exchange | None:
         """Return one exchange."""
