@@ -210,6 +210,8 @@ class App(_Section):
     """What it pays upstreams with, in place of their `api_key`."""
     sets: tuple[str, ...] = ()
     """The experience sets it may use; the first is what its requests get when nobody names one."""
+    teaches: bool = False
+    """Whether its traffic may be learned from, for the sets it may use."""
     record: Mode | None = None
     """How much of its exchanges is recorded; None: as `recorder.record` says."""
     record_share: Share | None = None

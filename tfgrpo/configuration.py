@@ -25,6 +25,7 @@ from sqlalchemy.exc import ArgumentError
 from tfgrpo import secret_values
 from tfgrpo.errors import UsageError
 from tfgrpo.retention import RetentionSettings
+from tfgrpo.safety_settings import TeachingApp as TeachingApp
 from tfgrpo.training_settings import Gate as Gate
 from tfgrpo.training_settings import GraderSettings as GraderSettings
 from tfgrpo.training_settings import MetricSettings as MetricSettings
@@ -38,8 +39,8 @@ PREFIX: Final = "TFGRPO_"
 DEFAULT_FILE: Final = Path("config.yaml")
 REFERENCE: Final = "os.environ/"
 
-Section: TypeAlias = Literal["store", "training", "metrics", "retention"]
-"""What a command reads; `metrics` is that key of `training` alone."""
+Section: TypeAlias = Literal["store", "training", "metrics", "retention", "apps"]
+"""What a command reads; `metrics` is that key of `training` alone, `apps` what they say of teaching."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -90,6 +91,7 @@ class Configuration(Layered):
     store: StoreSettings = StoreSettings()
     training: Training = Training()
     retention: RetentionSettings = RetentionSettings()
+    apps: tuple[TeachingApp, ...] = ()
     _elsewhere: tuple[str, ...] = PrivateAttr(default=())
 
     @property
@@ -134,6 +136,8 @@ def load(
     chosen = overlay(Configuration, chosen, {k: v for k, v in environ.items() if _section(k) in wanted})
     if "training" not in sections and isinstance(chosen.get("training"), dict):
         chosen["training"] = {k: v for k, v in chosen["training"].items() if k == "metrics"}
+    if isinstance(chosen.get("apps"), list):
+        chosen["apps"] = [_taught_by(app) for app in chosen["apps"]]
     try:
         made = Configuration.model_validate(resolve(chosen, environ))
     except ValidationError as error:
@@ -204,6 +208,11 @@ def explain(error: ValidationError) -> UsageError:
     if first["type"] == "extra_forbidden":
         return UsageError(f"{path} is not a known setting; correct or remove it", field=path)
     return UsageError(f"{path}: {first['msg']}", field=path)
+
+
+def _taught_by(app: Any) -> Any:
+    """An app without its keys: a variable that holds one need not be set where a set is trained."""
+    return {k: v for k, v in app.items() if k in TeachingApp.model_fields} if isinstance(app, dict) else app
 
 
 def _section(variable: str) -> str:

@@ -14,6 +14,7 @@ from tfgrpo import dialects
 from tfgrpo.dialects import parameters, parts
 from tfgrpo.errors import Conflict
 from tfgrpo.store import Attempt, Store
+from tfgrpo.teaching import EVERYONE, Teaching
 from tfgrpo.trajectories import Turn, opening
 from tfgrpo.types import Bodies, Exchange, Message, Request, Task
 
@@ -43,17 +44,18 @@ def logged_tasks(
     unnamed: bool = False,
     need_reference: bool = False,
     tools: bool = False,
+    teaching: Teaching = EVERYONE,
 ) -> Logged:
     """Return the tasks of a set's traffic, or of the traffic under no set (`unnamed`), each with its own parameters.
 
     The oldest trajectory by name speaks for its group; the newest reference among the labels of all is the right
-    answer. `tools`: the runner can answer tool calls.
+    answer. `tools`: the runner can answer tool calls. `teaching` says of which apps.
 
     Raises:
         Conflict: none can be run afresh; the message says why.
     """
     groups: dict[str, list[Attempt]] = defaultdict(list)
-    for attempt in store.traffic.attempts(set_name=set_name, unnamed=unnamed):
+    for attempt in store.traffic.attempts(set_name=set_name, unnamed=unnamed, apps=teaching.apps):
         groups[attempt.group].append(attempt)
     references = _references(store, groups, set_name=set_name, unnamed=unnamed)
     tasks, skipped = [], Counter[str]()

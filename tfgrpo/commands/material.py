@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from msgspec import structs
 
@@ -12,7 +12,7 @@ from tfgrpo.commands import groups as census
 from tfgrpo.commands import memory
 from tfgrpo.commands.output import note
 from tfgrpo.commands.runner import is_agent
-from tfgrpo.commands.session import grader, metrics, mode
+from tfgrpo.commands.session import grader, metrics, mode, teaching
 from tfgrpo.configuration import Configuration, Training
 from tfgrpo.errors import Conflict, DatasetError, UsageError
 from tfgrpo.evaluation import Guard
@@ -21,7 +21,8 @@ from tfgrpo.replay import logged_tasks
 from tfgrpo.sources import load
 from tfgrpo.splits import Splits, split
 from tfgrpo.store import Store
-from tfgrpo.traffic import answered_groups, labelled_groups
+from tfgrpo.teaching import Teaching, left_out
+from tfgrpo.traffic import Census, answered_groups, labelled_groups
 from tfgrpo.types import EMPTY_VERSION, Group, Library, Refusal, Task
 from tfgrpo.weighing import Metrics
 
@@ -40,6 +41,17 @@ class Material:
     given: dict[int, Library]
     guards: tuple[Guard, ...] = ()
     inherited: tuple[Refusal, ...] = ()
+    not_teaching: Mapping[str, int] = field(default_factory=dict)
+    """Exchanges that are left out because their app does not teach the set, by app."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """The census of what teaches the set; `unnamed`: the set has no traffic, so that is traffic under none."""
+
+    counted: Census
+    unnamed: bool
+    taught: Teaching
 
 
 def gathered(store: Store, arguments: Namespace, settings: Configuration) -> Material:
@@ -57,14 +69,26 @@ def _found(store: Store, arguments: Namespace, settings: Configuration) -> Mater
     library = structs.replace(library, next_id=max(library.next_id, store.sets.next_id(arguments.set)))
     if arguments.source == "dataset":
         return Material((), _dataset(arguments, settings), parent, library, {}, _guards(arguments, settings))
+    recorded = _recorded(store, arguments, settings)
     if arguments.source == "replay":
-        splits = _logged(store, arguments, settings)
-        return Material((), splits, parent, library, {}, _guards(arguments, settings))
-    groups = _groups(
-        store, arguments, parent, blind=mode(arguments, settings) == "neither", weighed_by=metrics(settings)
-    )
+        splits = _logged(store, arguments, settings, recorded)
+        guards = _guards(arguments, settings)
+        return Material((), splits, parent, library, {}, guards, not_teaching=recorded.counted.not_teaching)
+    blind = mode(arguments, settings) == "neither"
+    groups = _groups(store, arguments, parent, recorded, blind=blind, weighed_by=metrics(settings))
     given = {group.version: store.sets.version(arguments.set, group.version).library for group in groups}
-    return Material(tuple(groups), None, parent, library, given)
+    return Material(tuple(groups), None, parent, library, given, not_teaching=recorded.counted.not_teaching)
+
+
+def _recorded(store: Store, arguments: Namespace, settings: Configuration) -> _Recorded:
+    """Return how the traffic that teaches the set falls into groups, and say what is left out of it."""
+    taught = teaching(settings, arguments.set)
+    counted, unnamed = census.of_set(store, arguments.set, metrics(settings), taught)
+    if unnamed:
+        note(census.unrecorded(arguments.set))
+    if counted.not_teaching:
+        note(left_out(counted.not_teaching, arguments.set))
+    return _Recorded(counted, unnamed, taught)
 
 
 def _dataset(arguments: Namespace, settings: Configuration) -> Splits:
@@ -76,17 +100,15 @@ def _dataset(arguments: Namespace, settings: Configuration) -> Splits:
     return _split(data.tasks, str(arguments.data), arguments, settings.training)
 
 
-def _logged(store: Store, arguments: Namespace, settings: Configuration) -> Splits:
+def _logged(store: Store, arguments: Namespace, settings: Configuration, recorded: _Recorded) -> Splits:
     """Return the logged tasks of the set, or of the traffic under no set where it has none of its own."""
-    _, unnamed = census.of_set(store, arguments.set)
-    if unnamed:
-        note(census.unrecorded(arguments.set))
     found = logged_tasks(
         store,
-        set_name=None if unnamed else arguments.set,
-        unnamed=unnamed,
+        set_name=None if recorded.unnamed else arguments.set,
+        unnamed=recorded.unnamed,
         need_reference=grader(arguments, settings).needs_reference,
         tools=is_agent(arguments, settings.training),
+        teaching=recorded.taught,
     )
     if found.skipped:
         note(f"left out: {found.explain()}")
@@ -111,24 +133,24 @@ def _guards(arguments: Namespace, settings: Configuration) -> tuple[Guard, ...]:
     return tuple(Guard(str(path), load(path, need_reference=needs).tasks) for path in arguments.guard)
 
 
-def _groups(store: Store, arguments: Namespace, parent: int, *, blind: bool, weighed_by: Metrics) -> list[Group]:
+def _groups(
+    store: Store, arguments: Namespace, parent: int, recorded: _Recorded, *, blind: bool, weighed_by: Metrics
+) -> list[Group]:
     """Return the groups to learn from; Conflict, with the reasons, when there is none.
 
     Left out is what the parent library has learned from already. What went into a version that was never deployed is
     taken again: its lessons are not in the parent.
     """
-    counted, unnamed = census.of_set(store, arguments.set, weighed_by)
-    if unnamed:
-        note(census.unrecorded(arguments.set))
+    counted, unnamed, taught = recorded.counted, recorded.unnamed, recorded.taught
     if counted.without_bodies:
         note(census.without_bodies(counted))
     runs = [version.run for version in store.sets.lineage(arguments.set, parent) if version.run]
     skip = set() if arguments.reuse else store.runs.learned_from(runs)
     set_name = None if unnamed else arguments.set
     found = (
-        answered_groups(store, set_name=set_name, unnamed=unnamed, skip=skip)
+        answered_groups(store, set_name=set_name, unnamed=unnamed, skip=skip, teaching=taught)
         if blind
-        else labelled_groups(store, set_name=set_name, unnamed=unnamed, skip=skip, metrics=weighed_by)
+        else labelled_groups(store, set_name=set_name, unnamed=unnamed, skip=skip, metrics=weighed_by, teaching=taught)
     )
     if found:
         return found
@@ -140,5 +162,6 @@ def _groups(store: Store, arguments: Namespace, parent: int, *, blind: bool, wei
             "take them again with --reuse"
         )
     raise Conflict(
-        "no group contrasts, so there is nothing to learn from: " + "; ".join(census.explain(counted).split("\n"))
+        "no group contrasts, so there is nothing to learn from: "
+        + "; ".join(census.explain(counted, arguments.set).split("\n"))
     )

@@ -96,6 +96,7 @@ def as_json(job: Job, material: Material, result: Result) -> JSON:
         "taken_back": [_refusal(one) for step in steps for one in step.taken_back],
         "harmful": memory.kept(learned),
         "inherited": len(material.inherited),
+        "not_teaching": dict(material.not_teaching),
         "policy_model": _models(learned),
         "faults": [fault for step in steps for fault in step.faults],
         "steps": [_step(number, step, fresh=material.splits is not None) for number, step in enumerate(steps, 1)],

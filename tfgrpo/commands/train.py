@@ -24,7 +24,7 @@ JSON: TypeAlias = dict[str, Any]
 
 def run(arguments: Namespace) -> int:
     """Train, store the version, deploy it where asked."""
-    settings = configuration(arguments, "store", "training")
+    settings = configuration(arguments, "store", "training", "apps")
     named(settings.training.optimizer, settings.training.policy, "training.optimizer")
     ledger = Ledger(max_usd=arguments.max_usd, max_tokens=arguments.max_tokens)
     with opened(settings, migrate=arguments.source == "dataset") as store:
