@@ -33,6 +33,7 @@ from proxy.telemetry_settings import TelemetrySettings
 from tfgrpo.configuration import (
     DEFAULT_FILE,
     Layered,
+    SafetySettings,
     StoreSettings,
     Training,
     checked_url,
@@ -315,6 +316,7 @@ class Settings(Layered):
     promotion: PromotionSettings = PromotionSettings()
     retention: RetentionSettings = RetentionSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+    safety: SafetySettings = SafetySettings()
 
     @model_validator(mode="before")
     @classmethod

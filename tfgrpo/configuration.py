@@ -25,6 +25,7 @@ from sqlalchemy.exc import ArgumentError
 from tfgrpo import secret_values
 from tfgrpo.errors import UsageError
 from tfgrpo.retention import RetentionSettings
+from tfgrpo.safety_settings import SafetySettings as SafetySettings
 from tfgrpo.safety_settings import TeachingApp as TeachingApp
 from tfgrpo.training_settings import Gate as Gate
 from tfgrpo.training_settings import GraderSettings as GraderSettings
@@ -39,7 +40,7 @@ PREFIX: Final = "TFGRPO_"
 DEFAULT_FILE: Final = Path("config.yaml")
 REFERENCE: Final = "os.environ/"
 
-Section: TypeAlias = Literal["store", "training", "metrics", "retention", "apps"]
+Section: TypeAlias = Literal["store", "training", "metrics", "retention", "safety", "apps"]
 """What a command reads; `metrics` is that key of `training` alone, `apps` what they say of teaching."""
 
 
@@ -91,6 +92,7 @@ class Configuration(Layered):
     store: StoreSettings = StoreSettings()
     training: Training = Training()
     retention: RetentionSettings = RetentionSettings()
+    safety: SafetySettings = SafetySettings()
     apps: tuple[TeachingApp, ...] = ()
     _elsewhere: tuple[str, ...] = PrivateAttr(default=())
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tfgrpo import dialects
 from tfgrpo.dialects import parameters, parts
 from tfgrpo.errors import Conflict
 from tfgrpo.store import Attempt, Store
-from tfgrpo.teaching import EVERYONE, Teaching
+from tfgrpo.teaching import EVERYONE, Teaching, principal, speakers
 from tfgrpo.trajectories import Turn, opening
 from tfgrpo.types import Bodies, Exchange, Message, Request, Task
 
@@ -31,6 +31,8 @@ class Logged:
 
     tasks: tuple[Task, ...]
     skipped: Mapping[str, int]
+    principals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Whom each task counts for: those whose keys asked it, as keyed hashes."""
 
     def explain(self) -> str:
         """Say what was left out and why, "" for nothing."""
@@ -67,7 +69,8 @@ def logged_tasks(
             skipped[NO_REFERENCE] += 1
         else:
             tasks.append(found)
-    logged = Logged(tuple(tasks), dict(skipped))
+    asked_by = {task.key: _askers(store, groups[task.key]) for task in tasks}
+    logged = Logged(tuple(tasks), dict(skipped), asked_by)
     if not tasks:
         why = logged.explain() or "nothing is recorded: send requests through the proxy first"
         raise Conflict(f"there is no logged task to run afresh: {why}")
@@ -103,6 +106,11 @@ def _task(store: Store, key: str, attempts: Sequence[Attempt], reference: str | 
     if not tools and any(_calls(message) for message in _messages(exchanges, bodies)):
         return TOOLS
     return Task(key, asked, reference, parameters=parameters.of_request(dialect, body))
+
+
+def _askers(store: Store, attempts: Sequence[Attempt]) -> tuple[str, ...]:
+    exchanges = store.traffic.of_trajectories(attempts[0].app, [one.trajectory for one in attempts])
+    return speakers(Counter(principal(some[0]) for some in exchanges.values()))
 
 
 def _first(exchanges: Iterable[Exchange], bodies: Mapping[str, Bodies]) -> Iterator[tuple[str, bytes, Request]]:

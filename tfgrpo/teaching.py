@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tfgrpo.safety_settings import TeachingApp
+from tfgrpo.types import Exchange
 
 DEFAULT_APP: Final = "default"
 """The app of all traffic where none is configured."""
@@ -37,6 +38,21 @@ def of_set(set_name: str | None, apps: Sequence[TeachingApp]) -> Teaching:
     return Teaching(
         frozenset(app.name for app in apps if app.teaches and (set_name is None or set_name in app.sets)),
     )
+
+
+def principal(exchange: Exchange) -> str:
+    """Return who made an exchange: the key of a client, as its keyed hash, within its app."""
+    return f"{exchange.app}/{exchange.credential}"
+
+
+def speakers(rollouts: Mapping[str, int]) -> tuple[str, ...]:
+    """Return whom a group counts for, from how many rollouts each principal made.
+
+    One who made more than half of them speaks for it alone: a few rollouts of others do not make it theirs.
+    """
+    total = sum(rollouts.values())
+    most = [one for one, count in rollouts.items() if 2 * count > total]
+    return tuple(most or sorted(rollouts))
 
 
 def left_out(exchanges: Mapping[str, int], set_name: str | None) -> str:

@@ -17,7 +17,7 @@ from tfgrpo.forming import Formed, form, labels_of
 from tfgrpo.forming import Rollout as Attempted
 from tfgrpo.modes import differs
 from tfgrpo.store import Store
-from tfgrpo.teaching import EVERYONE, Teaching
+from tfgrpo.teaching import EVERYONE, Teaching, principal, speakers
 from tfgrpo.trajectories import Reward, Turn, contrasts, conversation, opening
 from tfgrpo.types import Bodies, Exchange, Group, Message, Rollout, Task
 from tfgrpo.weighing import REWARD_ONLY, Metrics
@@ -185,6 +185,7 @@ def _load(store: Store, group: Formed, chosen: Mapping[Attempted, Reward | None]
     bodies = store.traffic.bodies([one.id for some in exchanges.values() for one in some])
     task: tuple[Message, ...] = ()
     rollouts = []
+    makers = Counter[str]()
     for (trajectory, choice), reward in sorted(chosen.items(), key=lambda item: item[0]):
         turns = turns_of(exchanges.get(trajectory, []), bodies, choice)
         messages, asked = conversation(turns), opening(turns)
@@ -194,6 +195,7 @@ def _load(store: Store, group: Formed, chosen: Mapping[Attempted, Reward | None]
         name = f"{trajectory}.{choice}" if choice else trajectory
         value, comments = (None, ()) if reward is None else (reward.value, reward.comments)
         rollouts.append(Rollout(name, messages[len(asked) :], reward=value, comments=comments))
+        makers[principal(exchanges[trajectory][0])] += 1
     if not rollouts:
         return None
     references = [reward.reference for reward in chosen.values() if reward and reward.reference is not None]
@@ -205,6 +207,7 @@ def _load(store: Store, group: Formed, chosen: Mapping[Attempted, Reward | None]
         set=known[0].set,
         version=group.version or 0,
         rollouts=tuple(rollouts),
+        principals=speakers(makers),
     )
 
 

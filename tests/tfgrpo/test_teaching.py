@@ -26,12 +26,14 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def record(home: Path, app: str, set_name: str | None, *, tasks: int = 1, said: str = "") -> None:
-    """Log tasks of an app, each with a good and a bad rollout; `said` stands in all of them."""
+def record(
+    home: Path, app: str, set_name: str | None, *, tasks: int = 1, said: str = "", key: str = "", first: int = 0
+) -> None:
+    """Log tasks of an app, each with a good and a bad rollout by one key; `said` stands in all of them."""
     store = Store.open(url(home))
-    for number in range(tasks):
+    for number in range(first, first + tasks):
         for good in (True, False):
-            name = f"{app}-{set_name}-{number}-{good}"
+            name = f"{app}-{set_name}-{key}-{number}-{good}"
             asked = {"model": "m", "messages": [{"role": "user", "content": f"task {number} {said}"}]}
             answer = {"role": "assistant", "content": f"{'this' if good else 'that'} {said}"}
             answered = {"id": name, "choices": [{"index": 0, "message": answer, "finish_reason": "stop"}]}
@@ -39,9 +41,9 @@ def record(home: Path, app: str, set_name: str | None, *, tasks: int = 1, said: 
                 "app": app,
                 "set": set_name,
                 "trajectory": name,
-                "group": f"{app}-{set_name}-{number}",
+                "group": f"{app}-{set_name}-{key}-{number}",
             }
-            row = exchange(id=name, completion_id=name, **mine)
+            row = exchange(id=name, completion_id=name, credential=key, **mine)
             bodies = Bodies(json.dumps(asked).encode(), json.dumps(answered).encode(), response_type="application/json")
             store.traffic.add(Batch(exchanges=((row, bodies),), assignments=(assignment(**mine),)))
             told = label(feedback_id=name, app=app, exchange=name, value=float(good), reference="yes")

@@ -26,7 +26,7 @@ REMEDIES: Final[Mapping[str, str]] = {
 
 def run(arguments: Namespace) -> int:
     """Print the census."""
-    settings = configuration(arguments, "store", "metrics", "apps")
+    settings = configuration(arguments, "store", "metrics", "apps", "safety")
     with opened(settings) as store:
         counted, unnamed = of_set(store, arguments.set, metrics(settings), teaching(settings, arguments.set))
     if unnamed:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from msgspec import structs
 
 from tfgrpo.commands import groups as census
-from tfgrpo.commands import memory
+from tfgrpo.commands import memory, quorums
 from tfgrpo.commands.output import note
 from tfgrpo.commands.runner import is_agent
 from tfgrpo.commands.session import grader, metrics, mode, teaching
@@ -17,13 +17,14 @@ from tfgrpo.configuration import Configuration, Training
 from tfgrpo.errors import Conflict, DatasetError, UsageError
 from tfgrpo.evaluation import Guard
 from tfgrpo.recipe import RECIPES
-from tfgrpo.replay import logged_tasks
+from tfgrpo.replay import Logged, logged_tasks
+from tfgrpo.safety.quorum import Quorum
 from tfgrpo.sources import load
 from tfgrpo.splits import Splits, split
 from tfgrpo.store import Store
 from tfgrpo.teaching import Teaching, left_out
 from tfgrpo.traffic import Census, answered_groups, labelled_groups
-from tfgrpo.types import EMPTY_VERSION, Group, Library, Refusal, Task
+from tfgrpo.types import EMPTY_VERSION, Group, Library, Pending, Refusal, Task
 from tfgrpo.weighing import Metrics
 
 
@@ -43,6 +44,10 @@ class Material:
     inherited: tuple[Refusal, ...] = ()
     not_teaching: Mapping[str, int] = field(default_factory=dict)
     """Exchanges that are left out because their app does not teach the set, by app."""
+    quorum: Quorum | None = None
+    """What its lessons need before they may be active; None: nothing, as for a data set."""
+    waiting: tuple[Pending, ...] = ()
+    """The lessons of earlier runs that are below the quorum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class _Recorded:
     counted: Census
     unnamed: bool
     taught: Teaching
+    quorum: Quorum
 
 
 def gathered(store: Store, arguments: Namespace, settings: Configuration) -> Material:
@@ -70,14 +76,20 @@ def _found(store: Store, arguments: Namespace, settings: Configuration) -> Mater
     if arguments.source == "dataset":
         return Material((), _dataset(arguments, settings), parent, library, {}, _guards(arguments, settings))
     recorded = _recorded(store, arguments, settings)
+    left_out = recorded.counted.not_teaching
     if arguments.source == "replay":
-        splits = _logged(store, arguments, settings, recorded)
+        tasks = _logged(store, arguments, settings, recorded)
+        splits = _split(tasks.tasks, f"the traffic of {arguments.set}", arguments, settings.training)
+        quorum = quorums.asked(recorded.quorum, tasks.principals, library)
         guards = _guards(arguments, settings)
-        return Material((), splits, parent, library, {}, guards, not_teaching=recorded.counted.not_teaching)
+        waiting = quorums.waiting(store, arguments.set, library)
+        return Material((), splits, parent, library, {}, guards, not_teaching=left_out, quorum=quorum, waiting=waiting)
     blind = mode(arguments, settings) == "neither"
     groups = _groups(store, arguments, parent, recorded, blind=blind, weighed_by=metrics(settings))
     given = {group.version: store.sets.version(arguments.set, group.version).library for group in groups}
-    return Material(tuple(groups), None, parent, library, given, not_teaching=recorded.counted.not_teaching)
+    quorum = quorums.asked(recorded.quorum, {one.key: one.principals for one in groups}, library)
+    waiting = quorums.waiting(store, arguments.set, library)
+    return Material(tuple(groups), None, parent, library, given, not_teaching=left_out, quorum=quorum, waiting=waiting)
 
 
 def _recorded(store: Store, arguments: Namespace, settings: Configuration) -> _Recorded:
@@ -88,7 +100,9 @@ def _recorded(store: Store, arguments: Namespace, settings: Configuration) -> _R
         note(census.unrecorded(arguments.set))
     if counted.not_teaching:
         note(left_out(counted.not_teaching, arguments.set))
-    return _Recorded(counted, unnamed, taught)
+    set_name = None if unnamed else arguments.set
+    quorum = quorums.needed(store, settings, set_name, taught)
+    return _Recorded(counted, unnamed, taught, quorum)
 
 
 def _dataset(arguments: Namespace, settings: Configuration) -> Splits:
@@ -100,7 +114,7 @@ def _dataset(arguments: Namespace, settings: Configuration) -> Splits:
     return _split(data.tasks, str(arguments.data), arguments, settings.training)
 
 
-def _logged(store: Store, arguments: Namespace, settings: Configuration, recorded: _Recorded) -> Splits:
+def _logged(store: Store, arguments: Namespace, settings: Configuration, recorded: _Recorded) -> Logged:
     """Return the logged tasks of the set, or of the traffic under no set where it has none of its own."""
     found = logged_tasks(
         store,
@@ -112,7 +126,7 @@ def _logged(store: Store, arguments: Namespace, settings: Configuration, recorde
     )
     if found.skipped:
         note(f"left out: {found.explain()}")
-    return _split(found.tasks, f"the traffic of {arguments.set}", arguments, settings.training)
+    return found
 
 
 def _split(tasks: Sequence[Task], name: str, arguments: Namespace, training: Training) -> Splits:
@@ -145,14 +159,15 @@ def _groups(
     if counted.without_bodies:
         note(census.without_bodies(counted))
     runs = [version.run for version in store.sets.lineage(arguments.set, parent) if version.run]
-    skip = set() if arguments.reuse else store.runs.learned_from(runs)
+    waits = store.pending.of(arguments.set)
+    skip = set() if arguments.reuse else store.runs.learned_from([*runs, *quorums.unversioned(store, arguments.set)])
     set_name = None if unnamed else arguments.set
     found = (
         answered_groups(store, set_name=set_name, unnamed=unnamed, skip=skip, teaching=taught)
         if blind
         else labelled_groups(store, set_name=set_name, unnamed=unnamed, skip=skip, metrics=weighed_by, teaching=taught)
     )
-    if found:
+    if found or quorums.completed(recorded.quorum, waits):
         return found
     if blind:
         raise Conflict("no group holds rollouts that answer differently, so there is nothing to contrast")

@@ -31,6 +31,7 @@ from tfgrpo.store.history import Fault as Fault
 from tfgrpo.store.history import History as History
 from tfgrpo.store.labels import Labels as Labels
 from tfgrpo.store.labels import OtherContent as OtherContent
+from tfgrpo.store.pending import PendingLessons as PendingLessons
 from tfgrpo.store.retention import Deleted as Deleted
 from tfgrpo.store.retention import Kept as Kept
 from tfgrpo.store.retention import Retention as Retention
@@ -55,6 +56,7 @@ class Store:
         self.history = History(database)
         self.reviews = Reviews(database, rules)
         self.runs = Runs(database)
+        self.pending = PendingLessons(database)
         self.glances = Glances(database)
         self.evidence = Evidence(database)
         self.experiments = Experiments(database)

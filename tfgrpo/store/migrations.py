@@ -148,6 +148,10 @@ STEPS: tuple[tuple[Statement, ...], ...] = (
         "DROP TABLE deployments",
         'CREATE UNIQUE INDEX history_revision ON history ("set", revision) WHERE revision IS NOT NULL',
     ),
+    (
+        """CREATE TABLE pending (
+            "set" VARCHAR NOT NULL, number INTEGER NOT NULL, lesson TEXT NOT NULL, PRIMARY KEY ("set", number))""",
+    ),
 )
 
 

@@ -169,6 +169,14 @@ history = Table(
     Column("hash", String, nullable=False),
 )
 
+pending = Table(
+    "pending",
+    metadata,
+    Column("set", String, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("lesson", Text, nullable=False),
+)
+
 runs = Table(
     "runs",
     metadata,

@@ -296,6 +296,16 @@ class Traffic:
         query = query.where(*_within(set_name, None, unnamed=unnamed))
         return {row[0]: row[1] for row in self._database.read(lambda connection: connection.execute(query).all())}
 
+    def principals(
+        self, *, set_name: str | None = None, unnamed: bool = False, apps: Collection[str] | None = None, most: int
+    ) -> set[tuple[str, str]]:
+        """Return who made what can be learned from, as (app, keyed hash of a key); at most so many of them."""
+        table = schema.exchanges
+        query = select(table.c.app, table.c.credential).distinct().limit(most)
+        query = query.where(table.c.outcome == "complete", table.c.dialect.is_not(None), table.c.version < FIRST_DRAFT)
+        query = query.where(*_within(set_name, apps, unnamed=unnamed))
+        return {(row[0], row[1]) for row in self._database.read(lambda connection: connection.execute(query).all())}
+
     def without_bodies(
         self, *, set_name: str | None = None, unnamed: bool = False, apps: Collection[str] | None = None
     ) -> int:
