@@ -32,6 +32,7 @@ from proxy.record_modes import Mode, Share
 from proxy.telemetry_settings import TelemetrySettings
 from tfgrpo.configuration import (
     Layered,
+    SafetySettings,
     StoreSettings,
     Training,
     checked_url,
@@ -210,6 +211,8 @@ class App(_Section):
     """What it pays upstreams with, in place of their `api_key`."""
     sets: tuple[str, ...] = ()
     """The experience sets it may use; the first is what its requests get when nobody names one."""
+    teaches: bool = False
+    """Whether its traffic may be learned from, for the sets it may use."""
     record: Mode | None = None
     """How much of its exchanges is recorded; None: as `recorder.record` says."""
     record_share: Share | None = None
@@ -313,6 +316,7 @@ class Settings(Layered):
     promotion: PromotionSettings = PromotionSettings()
     retention: RetentionSettings = RetentionSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+    safety: SafetySettings = SafetySettings()
 
     @model_validator(mode="before")
     @classmethod

@@ -28,6 +28,8 @@ from tfgrpo import secret_values
 from tfgrpo.complaints import explain as explain
 from tfgrpo.errors import UsageError
 from tfgrpo.retention import RetentionSettings
+from tfgrpo.safety_settings import SafetySettings as SafetySettings
+from tfgrpo.safety_settings import TeachingApp as TeachingApp
 from tfgrpo.training_settings import Gate as Gate
 from tfgrpo.training_settings import GraderSettings as GraderSettings
 from tfgrpo.training_settings import MetricSettings as MetricSettings
@@ -41,8 +43,8 @@ PREFIX: Final = "TFGRPO_"
 DEFAULT_FILE: Final = Path("config.yaml")
 REFERENCE: Final = "os.environ/"
 
-Section: TypeAlias = Literal["store", "training", "metrics", "retention"]
-"""What a command reads; `metrics` is that key of `training` alone."""
+Section: TypeAlias = Literal["store", "training", "metrics", "retention", "safety", "apps"]
+"""What a command reads; `metrics` is that key of `training` alone, `apps` what they say of teaching."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -93,6 +95,8 @@ class Configuration(Layered):
     store: StoreSettings = StoreSettings()
     training: Training = Training()
     retention: RetentionSettings = RetentionSettings()
+    safety: SafetySettings = SafetySettings()
+    apps: tuple[TeachingApp, ...] = ()
     _elsewhere: tuple[str, ...] = PrivateAttr(default=())
 
     @property
@@ -138,6 +142,8 @@ def load(
     chosen = overlay(Configuration, chosen, {k: v for k, v in environ.items() if _section(k) in wanted})
     if "training" not in sections and isinstance(chosen.get("training"), dict):
         chosen["training"] = {k: v for k, v in chosen["training"].items() if k == "metrics"}
+    if isinstance(chosen.get("apps"), list):
+        chosen["apps"] = [_taught_by(app) for app in chosen["apps"]]
     try:
         made = Configuration.model_validate(resolve(chosen, environ))
     except ValidationError as error:
@@ -247,6 +253,11 @@ def _no_json(variables: Mapping[str, str], told: str) -> UsageError:
     near = [one for one in variables if _section(one) == part or one.lower().endswith(f"_{part}")]
     name = next((one for one in near if variables[one][0] in "[{"), next(iter(near), PREFIX))
     return UsageError(f"{name} is no JSON, and lists and mappings are written as JSON; correct it", field=name)
+
+
+def _taught_by(app: Any) -> Any:
+    """An app without its keys: a variable that holds one need not be set where a set is trained."""
+    return {k: v for k, v in app.items() if k in TeachingApp.model_fields} if isinstance(app, dict) else app
 
 
 def _section(variable: str) -> str:

@@ -124,6 +124,23 @@ class Operation(msgspec.Struct, frozen=True):
     sources: tuple[str, ...] = ()
 
 
+class Pending(msgspec.Struct, frozen=True):
+    """A lesson that too few groups back to be active. `backing` holds the principals behind each group that does, by
+    its key; `runs` those that came to it.
+    """
+
+    text: str
+    sources: tuple[str, ...]
+    support: int
+    backing: Mapping[str, tuple[str, ...]]
+    runs: tuple[str, ...]
+
+    @property
+    def principals(self) -> set[str]:
+        """Who stands behind it."""
+        return {one for makers in self.backing.values() for one in makers}
+
+
 class Refusal(msgspec.Struct, frozen=True):
     """An operation that was not applied, and why."""
 
@@ -350,3 +367,5 @@ class Group(msgspec.Struct, frozen=True):
     set: str | None
     version: int
     rollouts: tuple[Rollout, ...]
+    principals: tuple[str, ...] = ()
+    """Whom it counts for, where it was logged: those whose keys made its rollouts, as keyed hashes."""

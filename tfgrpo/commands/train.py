@@ -24,7 +24,7 @@ JSON: TypeAlias = dict[str, Any]
 
 def run(arguments: Namespace) -> int:
     """Train, store the version, deploy it where asked."""
-    settings = configuration(arguments, "store", "training")
+    settings = configuration(arguments, "store", "training", "apps", "safety")
     named(settings.training.optimizer, settings.training.policy, "training.optimizer")
     ledger = Ledger(max_usd=arguments.max_usd, max_tokens=arguments.max_tokens)
     with opened(settings, migrate=arguments.source == "dataset") as store:
@@ -74,6 +74,7 @@ def _finished(job: Job, material: Material) -> JSON:
     stages = {stage: as_json(usage) for stage, usage in ledger.stages().items()}
     told = {**told, "usage": {**stages, "total": as_json(ledger.total())}}
     # Groups that changed nothing may be learned from again.
-    used = outcome.used(result.learned) if told["version"] is not None else ()
+    changed = told["version"] is not None or result.pending != material.waiting
+    used = outcome.used(result.learned) if changed else ()
     runs.finish(job.id, status="finished", result=told, used=used)
     return told

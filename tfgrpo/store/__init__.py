@@ -37,6 +37,7 @@ from tfgrpo.store.hours import Hours as Hours
 from tfgrpo.store.hours import Rewarded as Rewarded
 from tfgrpo.store.labels import Labels as Labels
 from tfgrpo.store.labels import OtherContent as OtherContent
+from tfgrpo.store.pending import PendingLessons as PendingLessons
 from tfgrpo.store.retention import Deleted as Deleted
 from tfgrpo.store.retention import Kept as Kept
 from tfgrpo.store.retention import Retention as Retention
@@ -65,6 +66,7 @@ class Store:
         self.reviews = Reviews(database, rules)
         self.withdrawals = Withdrawals(database)
         self.runs = Runs(database)
+        self.pending = PendingLessons(database)
         self.glances = Glances(database)
         self.evidence = Evidence(database)
         self.experiments = Experiments(database)

@@ -179,6 +179,10 @@ STEPS: tuple[tuple[Statement, ...], ...] = (
             "set" VARCHAR NOT NULL, hour INTEGER NOT NULL, arm VARCHAR NOT NULL, labelled INTEGER NOT NULL,
             rewards {real} NOT NULL, PRIMARY KEY ("set", hour, arm))""",
     ),
+    (
+        """CREATE TABLE pending (
+            "set" VARCHAR NOT NULL, number INTEGER NOT NULL, lesson TEXT NOT NULL, PRIMARY KEY ("set", number))""",
+    ),
 )
 
 

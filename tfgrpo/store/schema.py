@@ -209,6 +209,14 @@ withdrawn_entries = Table(
     Column("text", Text, primary_key=True),
 )
 
+pending = Table(
+    "pending",
+    metadata,
+    Column("set", String, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("lesson", Text, nullable=False),
+)
+
 runs = Table(
     "runs",
     metadata,
