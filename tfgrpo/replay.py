@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tfgrpo import dialects
 from tfgrpo.dialects import parameters, parts
+from tfgrpo.dialects.tools import offered
 from tfgrpo.errors import Conflict
 from tfgrpo.store import Attempt, Store
 from tfgrpo.trajectories import Turn, opening
@@ -100,7 +101,7 @@ def _task(store: Store, key: str, attempts: Sequence[Attempt], reference: str | 
         return NOTES
     if not tools and any(_calls(message) for message in _messages(exchanges, bodies)):
         return TOOLS
-    return Task(key, asked, reference, parameters=parameters.of_request(dialect, body))
+    return Task(key, asked, reference, parameters=parameters.of_request(dialect, body), tools=offered(body))
 
 
 def _first(exchanges: Iterable[Exchange], bodies: Mapping[str, Bodies]) -> Iterator[tuple[str, bytes, Request]]:
