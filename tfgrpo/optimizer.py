@@ -112,7 +112,9 @@ class Optimizer:
             asked.append(first)
             if not self.repair:
                 continue
-            messages = [*messages, *_repair(first.text, best.faults if best is not None else (UNREADABLE,))]
+            faults = best.faults if best is not None else (UNREADABLE,)
+            said = [self._redacted(prompts.escape(text)) for text in (first.text, *faults)]
+            messages = [*messages, *_repair(said[0], said[1:])]
             second = await self._complete(stage, messages, schema=schema, sample=sample)
             repaired = _checked(read(second.text), check)
             asked.append(second)
@@ -129,8 +131,11 @@ class Optimizer:
         user = prompts.message([prompts.section("objective", objective), *sections])
         return [
             {"role": "system", "content": prompts.system(stage, max_words=self.max_words, lessons=self.most_lessons)},
-            {"role": "user", "content": redaction.redact(user, self.ours)},
+            {"role": "user", "content": self._redacted(user)},
         ]
+
+    def _redacted(self, text: str) -> str:
+        return redaction.redact(text, self.ours)
 
     async def _complete(
         self, stage: prompts.Stage, messages: list[JSON], *, schema: JSON | None, sample: int

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from tfgrpo import dialects
 from tfgrpo.dialects import parameters, parts
+from tfgrpo.dialects.tools import offered
 from tfgrpo.errors import Conflict
 from tfgrpo.store import Attempt, Store
 from tfgrpo.teaching import EVERYONE, Teaching, principal, speakers
@@ -105,7 +106,7 @@ def _task(store: Store, key: str, attempts: Sequence[Attempt], reference: str | 
         return NOTES
     if not tools and any(_calls(message) for message in _messages(exchanges, bodies)):
         return TOOLS
-    return Task(key, asked, reference, parameters=parameters.of_request(dialect, body))
+    return Task(key, asked, reference, parameters=parameters.of_request(dialect, body), tools=offered(body))
 
 
 def _askers(store: Store, attempts: Sequence[Attempt]) -> tuple[str, ...]:

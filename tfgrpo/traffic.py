@@ -13,6 +13,7 @@ from heapq import nsmallest
 from operator import attrgetter
 
 from tfgrpo import dialects, near_misses
+from tfgrpo.dialects.tools import offered
 from tfgrpo.forming import Formed, form, labels_of
 from tfgrpo.forming import Rollout as Attempted
 from tfgrpo.modes import differs
@@ -198,11 +199,12 @@ def _load(store: Store, group: Formed, chosen: Mapping[Attempted, Reward | None]
         makers[principal(exchanges[trajectory][0])] += 1
     if not rollouts:
         return None
-    references = [reward.reference for reward in chosen.values() if reward and reward.reference is not None]
     known = [exchange for some in exchanges.values() for exchange in some]
+    references = [reward.reference for reward in chosen.values() if reward and reward.reference is not None]
+    said = (*task, *(message for rollout in rollouts for message in rollout.messages))
     return Group(
         key=group.key,
-        task=Task(group.key, task, references[-1] if references else None),
+        task=Task(group.key, task, references[-1] if references else None, tools=_tools(bodies.values(), said)),
         model=max((one.model for one in known if one.model is not None), default=None),
         set=known[0].set,
         version=group.version or 0,
@@ -237,3 +239,10 @@ def _turn(exchange: Exchange, kept: Bodies | None, choice: int) -> Turn | None:
         return None
     answer = next((one.message for one in response.choices if one.index == choice), None)
     return None if answer is None else Turn(request.messages, answer)
+
+
+def _tools(bodies: Iterable[Bodies], said: Iterable[Message]) -> frozenset[str] | None:
+    """Return the names in the tools that requests offered; None where none did and tools were called: nobody knows."""
+    requests = (dialects.decoded(kept.request, kept.request_encoding) for kept in bodies)
+    names = frozenset(name for body in requests if body is not None for name in offered(body))
+    return None if not names and any(message.tool_calls for message in said) else names

@@ -130,7 +130,7 @@ class Trainer:
         critiques = await critic.proposals(lessons, library, [*earlier_runs, *harmful, *unfit])
         proposals = [operation for critique in critiques for operation in critique.operations]
         self.listener.begin("consolidate", 1)
-        limits = replace(self.limits, fault=Guard(telling, library, self.limits.fault))
+        limits = replace(self.limits, fault=Guard(batch.groups, library, self.limits.fault))
         consolidation = await consolidate(
             self.optimizer, library, proposals, limits, rejected=harmful, remembered=earlier_runs, contested=contested
         )

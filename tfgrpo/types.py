@@ -328,6 +328,8 @@ class Task(msgspec.Struct, frozen=True):
     metadata: Mapping[str, object] = msgspec.field(default_factory=dict)
     parameters: Mapping[str, object] = msgspec.field(default_factory=dict)
     """What a chat completion of it is asked with besides messages: `max_tokens`, `response_format` and the like."""
+    tools: frozenset[str] | None = None
+    """The names in the tools that its requests offered, of tools and of their parameters; None: nobody knows."""
 
     @property
     def question(self) -> str:

@@ -150,7 +150,9 @@ _FORMS: Final[tuple[tuple[str, re.Pattern[str], Callable[[str], bool]], ...]] = 
     ),
     (
         "telephone number",
-        re.compile(r"(?<![\w)\]}+.])(?<![\w)\]}$] )\+[1-9]\d{0,2}(?:[ .-]?\(?\d{2,5}\)?){2,5}(?![\w])"),
+        re.compile(
+            r"(?<![\w)\]}+.])(?:(?<![\w)\]}$] )|(?<=[^\W\d_]{2} ))\+[1-9]\d{0,2}(?:[ .-]?\(?\d{2,5}\)?){2,5}(?![\w])"
+        ),
         lambda text: sum(map(str.isdigit, text)) in _TELEPHONE_DIGITS,
     ),
 )
