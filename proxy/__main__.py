@@ -6,6 +6,7 @@ Whatever refuses the start is one line on standard error that says what to do, n
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import signal
@@ -22,6 +23,7 @@ import yaml
 from uvicorn.config import STARTUP_FAILURE
 
 from proxy.app import CONFIG_VARIABLE
+from proxy.litellm_upstream import LitellmUpstream
 from proxy.local_copy import known_secret
 from proxy.routing import Router, Upstream
 from proxy.scheduler import parse
@@ -29,7 +31,7 @@ from proxy.server import Workers, bind, configured
 from proxy.settings import Settings, load, shown, without_password
 from proxy.telemetry_settings import FOLDER_VARIABLE
 from proxy.upstream import host_of
-from tfgrpo.errors import TfgrpoError, UsageError
+from tfgrpo.errors import StoreError, TfgrpoError, UsageError
 from tfgrpo.store import Store, parsed
 
 FAILED: Final = 1
@@ -96,7 +98,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.config is not None:
         os.environ[CONFIG_VARIABLE] = str(options.config.resolve())
     router = Router(settings)
-    parsed(settings.store.url)
+    _check_store(settings.store.url)
     if settings.training.schedule is not None:
         parse(settings.training.schedule)
     _warn(settings)
@@ -106,6 +108,7 @@ def _run(options: argparse.Namespace) -> int:
         sys.stdout.write(f"{json.dumps(values, indent=2)}\n" if options.json else as_yaml)
         return 0
     if options.check_config:
+        _check_providers(settings, router)
         sys.stdout.write("the configuration is fine\n")
         return 0
     return _serve(settings, router)
@@ -150,6 +153,19 @@ def _serve_by_many(config: uvicorn.Config, listening: socket, *, metrics: bool) 
 
 def _stopped(_number: int, _frame: FrameType | None) -> None:
     sys.exit(0)
+
+
+def _check_store(url: str) -> None:
+    try:
+        parsed(url)
+    except StoreError as error:
+        raise UsageError(str(error), field="store.url") from error
+
+
+def _check_providers(settings: Settings, router: Router) -> None:
+    translated = [one.translated.provider for one in router.upstreams if one.translated is not None]
+    if translated:
+        asyncio.run(LitellmUpstream(settings, {}).load(translated))
 
 
 def _warn(settings: Settings) -> None:

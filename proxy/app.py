@@ -28,7 +28,7 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from starlette.types import ASGIApp
 from uvicorn.config import STARTUP_FAILURE
@@ -58,6 +58,7 @@ from proxy.promotion import Promotion
 from proxy.recording import Recorder
 from proxy.relay import Limits, Relay
 from proxy.retention import Retention
+from proxy.reward_hours import RewardHours
 from proxy.routing import Router
 from proxy.scheduler import Scheduler, parse
 from proxy.settings import DEFAULT_APP, Settings, load
@@ -69,7 +70,7 @@ from tfgrpo import secret_values
 from tfgrpo.errors import TfgrpoError
 from tfgrpo.experiment import Levels
 from tfgrpo.store import Rules, Store
-from tfgrpo.weighing import Metric
+from tfgrpo.weighing import Metric, Metrics
 
 CONFIG_VARIABLE: Final = "TFGRPO_CONFIG"
 """How the parent tells its workers which configuration file to read."""
@@ -154,7 +155,7 @@ class Parts:
         experiments = _experiments(settings, store)
         self._promotion = _promotion(settings, store, self._deployments, experiments)
         self._bypass = Bypass(store, configured=settings.server.bypass, peers=peers)
-        self._retention = Retention(store, experiments, settings.retention)
+        self._retention = Retention(store, experiments, settings.retention, sums=_reward_hours(settings, store))
         self._scheduler = _scheduler(settings, store, config)
         self._trainings = Trainings(store, config=config)
         self._router = Router(settings)
@@ -188,12 +189,25 @@ class Parts:
         store, deployments, keys = self._store, self._deployments, self._keys
         limits = settings.training.deployable
         live = ExperimentApi(experiments, settings.promotion.mode)
+        overview = dashboard.OverviewPages(
+            store,
+            deployments,
+            experiments,
+            status=self._status,
+            budget=dashboard.Budget(settings.training.budget, chosen=settings.training.selected is not None),
+            mode=settings.promotion.mode,
+        )
         training = _training_pages(settings, store, self._trainings)
         apps = [DEFAULT_APP, *(app.name for app in settings.apps)]
         return (
             admin.create(store, deployments, keys, live, limits, bypass=self._bypass),
-            dashboard.create(store, deployments, keys, secret, training=training, apps=apps, limits=limits),
+            dashboard.create(
+                store, deployments, keys, secret, overview=overview, training=training, apps=apps, limits=limits
+            ),
         )
+
+    def _status(self) -> dict[str, Any]:
+        return self._health.status()
 
     def _healthy(self) -> Health:
         return Health(
@@ -345,8 +359,16 @@ def _experiments(settings: Settings, store: Store) -> Experiments:
         window=of.label_window,
         early=of.early_window,
         levels=Levels(better=levels.better, worse=levels.worse, errors=levels.errors),
-        metrics={name: Metric(one.weight, one.worst, one.best) for name, one in settings.training.metrics.items()},
+        metrics=_metrics(settings),
     )
+
+
+def _reward_hours(settings: Settings, store: Store) -> RewardHours:
+    return RewardHours(store, metrics=_metrics(settings))
+
+
+def _metrics(settings: Settings) -> Metrics:
+    return {name: Metric(one.weight, one.worst, one.best) for name, one in settings.training.metrics.items()}
 
 
 def _outstanding(settings: Settings, store: Store, deployments: Deployments) -> Outstanding:

@@ -157,4 +157,5 @@ def _exchange(
         note="; ".join(transcript.notes),
         record="full" if given.record == "full" else "metadata",
         record_share=given.record_share,
+        sent_at=transcript.sending_at,
     )

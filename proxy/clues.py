@@ -50,7 +50,7 @@ class Clues(msgspec.Struct, frozen=True):
     set_name: str | None
     scope: str
     continues: bool
-    chain: tuple[str, ...]
+    chain: tuple[trajectories.Sought, ...]
     said: trajectories.Chain | None
     failed: str | None
     name: str | None

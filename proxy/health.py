@@ -62,12 +62,17 @@ class Health:
     def _said(self, path: str) -> dict[str, Any]:
         if path.startswith("/health/live"):
             return {"status": "alive"}
+        return {"status": self._ready} if path == "/health/readiness" else self.status()
+
+    @property
+    def _ready(self) -> str:
         away = self._recorder.stats.failing or self._spill.away or not self._deployments.answering
-        ready = "degraded" if away else "ready"
-        if path == "/health/readiness":
-            return {"status": ready}
+        return "degraded" if away else "ready"
+
+    def status(self) -> dict[str, Any]:
+        """Return how this worker is, and what it has done since it began."""
         return {
-            "status": ready,
+            "status": self._ready,
             "worker": os.getpid(),
             "up_seconds": round(time.time() - self._started_at, 1),
             "bypass": self._bypass.on,

@@ -17,12 +17,16 @@ MOST_OF_ONE_KEY = 32
 
 @dataclass(slots=True)
 class Node:
-    """An exchange that a later request may continue. `taken`: one does already. Shared by all keys it stands under."""
+    """An exchange that a later request may continue. Shared by all keys it stands under.
+
+    `taken`: one does already. `system` is the mark of its system texts.
+    """
 
     exchange: str
     assignment: Assignment
     at: float
     taken: bool = False
+    system: str = ""
 
 
 class LinkCache:

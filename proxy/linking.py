@@ -138,7 +138,8 @@ class Linker:
             keys += trajectories.answer_keys(evidence.scope, placement.said, response)
         if outcome != "complete" and evidence.body:
             keys.append(evidence.retry_key)
-        self._publish(keys, Node(exchange_id, placement.assignment, self._clock()))
+        mark = placement.said.system if placement.said is not None else ""
+        self._publish(keys, Node(exchange_id, placement.assignment, self._clock(), system=mark))
 
     def reading(self, evidence: Evidence) -> AbstractContextManager[None]:
         """Hold while an answer is read in a thread, until it is settled: a later request of its scope waits for it."""
@@ -174,11 +175,12 @@ class Linker:
         return _oldest_free(self._allowed(found, found.failed, trajectory))
 
     def _parent(self, found: Clues, trajectory: str | None = None) -> Node | None:
-        """Return the exchange that the request continues: of the strongest key, the oldest not taken yet."""
-        for key in found.chain:
-            nodes = self._allowed(found, key, trajectory)
+        """Return the exchange that the request continues: of the strongest evidence, the oldest not taken yet."""
+        for sought in found.chain:
+            nodes = self._allowed(found, sought.key, trajectory)
             if nodes:
-                return _oldest_free(nodes) or nodes[0]
+                same = [node for node in nodes if node.system == sought.system] if sought.system else nodes
+                return _oldest_free(same or nodes) or (same or nodes)[0]
         return None
 
     def _allowed(self, found: Clues, key: str, trajectory: str | None) -> list[Node]:
@@ -290,7 +292,7 @@ class Linker:
         for key in keys:
             self._cache.add(key, node)
         app, trajectory = node.assignment.app, node.assignment.trajectory
-        self._recorder.put_link(*(Link(key, app, trajectory, node.exchange, node.at) for key in keys))
+        self._recorder.put_link(*(Link(key, app, trajectory, node.exchange, node.at, node.system) for key in keys))
 
 
 def _oldest_free(nodes: Iterable[Node]) -> Node | None:

@@ -127,7 +127,10 @@ class LitellmUpstream:
         known = {getattr(one, "value", one) for one in self._litellm.provider_list}
         for provider in providers:
             if provider not in known:
-                raise UsageError(f"custom_llm_provider {provider!r} is no provider that litellm knows")
+                raise UsageError(
+                    f"custom_llm_provider {provider!r} is no provider that litellm knows; correct it, or leave "
+                    "`provider` out for an endpoint that speaks the OpenAI API"
+                )
         for name, value in _QUIET.items():
             setattr(self._litellm, name, value)
         # A finalizer of its streams sets a context variable, for log lines that are off here. Run by the collector

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -117,35 +117,37 @@ class Recall:
         while self._lacks_parent(clues) and clues.scope in self._readings:
             await self._readings[clues.scope][0].wait()
 
-    def _known(self, keys: Iterable[str]) -> bool:
-        return any(self._cache.find(key) for key in keys)
+    def _known(self, key: str) -> bool:
+        return bool(self._cache.find(key))
 
     def _lacks_parent(self, clues: Clues) -> bool:
-        return clues.continues and not self._known(clues.chain) and not self.is_example(clues)
+        known = any(self._known(one.key) for one in clues.chain)
+        return clues.continues and not known and not self.is_example(clues)
 
     def _missing(self, clues: Clues) -> list[str]:
-        missing = [key for key in (clues.named, clues.failed) if key is not None and not self._known((key,))]
+        missing = [key for key in (clues.named, clues.failed) if key is not None and not self._known(key)]
         if self._lacks_parent(clues):
-            missing += clues.chain
+            missing += [one.key for one in clues.chain]
         if clues.tasks is not None:
             # Another worker may have begun a further task of a session that we remember.
             stale = self._peers and not clues.continues
-            missing += [clues.tasks] if stale or not self._known((clues.tasks,)) else []
+            missing += [clues.tasks] if stale or not self._known(clues.tasks) else []
         return missing
 
     def _may_be_on_its_way(self, clues: Clues) -> bool:
         """Say whether asking again helps: not for a prompt with example answers, which was never found before."""
-        return self._peers and self._lacks_parent(clues) and clues.chain[0] not in self._missed
+        return self._peers and self._lacks_parent(clues) and clues.chain[0].key not in self._missed
 
     def is_example(self, clues: Clues) -> bool:
         """Say whether the answers in a request are examples: the same ones stood in requests before, and were no
         answers of ours. A conversation whose parent is lost brings each answer once.
         """
-        return bool(clues.chain) and self._missed.get(clues.chain[0], 0) > EXAMPLE_AFTER
+        return bool(clues.chain) and self._missed.get(clues.chain[0].key, 0) > EXAMPLE_AFTER
 
     def _remember_miss(self, clues: Clues) -> None:
         if self._lacks_parent(clues) and clues.failed is None:
-            self._missed[clues.chain[0]] = self._missed.get(clues.chain[0], 0) + 1
+            newest = clues.chain[0].key
+            self._missed[newest] = self._missed.get(newest, 0) + 1
             if len(self._missed) > REMEMBERED_MISSES:
                 self._missed.popitem(last=False)
 
@@ -181,7 +183,7 @@ class Recall:
         self.stats.misses += not found.links and found.named is None
         nodes: dict[str, Node] = {}
         for one in found.links:
-            fresh = Node(one.link.exchange, one.assignment, one.link.created_at, one.taken)
+            fresh = Node(one.link.exchange, one.assignment, one.link.created_at, one.taken, one.link.system)
             self._cache.add(one.link.key, nodes.setdefault(one.link.exchange, fresh))
         if found.named is not None and clues.named is not None:
             self._cache.add(clues.named, Node("", found.named, found.seen_at))

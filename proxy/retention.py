@@ -1,8 +1,8 @@
-"""Keeps what live experiments count, and takes away what is too old, beside live traffic.
+"""Keeps what live experiments and the sums by the hour count, and takes away what is too old, beside live traffic.
 
-Of all workers and replicas on one store only the holder of a lease does it. First what has come of age is frozen; only
-then do labels and metadata go, a small batch at a time with a pause behind each, so that the recorder never waits for
-long. What is too old is decided in `tfgrpo.retention`.
+Of all workers and replicas on one store only the holder of a lease does it. First labels are counted and what has come
+of age is frozen; only then do labels and metadata go, a small batch at a time with a pause behind each, so that the
+recorder never waits for long. What is too old is decided in `tfgrpo.retention`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from proxy.experiments import Experiments
+from proxy.reward_hours import RewardHours
 from tfgrpo import retention
 from tfgrpo.errors import TfgrpoError
 from tfgrpo.retention import RetentionSettings
@@ -24,7 +25,7 @@ from tfgrpo.store import Deleted, Store
 LEASE: Final = "retention"
 LEASE_SECONDS: Final = 60.0
 INTERVAL: Final = 10.0
-"""How often what has come of age is frozen, and what is too old looked for."""
+"""How often labels are counted, what has come of age is frozen, and what is too old looked for."""
 
 PAUSE: Final = 0.05
 """Between two batches: longer than one of them holds the store's lock."""
@@ -44,11 +45,13 @@ class Retention:
         experiments: Experiments,
         ages: RetentionSettings,
         *,
+        sums: RewardHours,
         pause: float = PAUSE,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._experiments = experiments
+        self._sums = sums
         self._ages = ages
         self._pause = pause
         self._clock = clock
@@ -81,14 +84,21 @@ class Retention:
         """Do what is to be done now. What fails is logged once, and tried again at the next look."""
         try:
             if await self._holds_lease():
+                await self._count()
                 await asyncio.to_thread(self._experiments.freeze)
                 await self._sweep()
         except TfgrpoError as error:
             if not self._failing:
-                _log.warning("nothing is frozen or deleted by its age for now: %s", error)
+                _log.warning("no label is counted, nothing is frozen or deleted by its age for now: %s", error)
             self._failing = True
         else:
             self._failing = False
+
+    async def _count(self) -> None:
+        more = True
+        while more and not self._stopping.is_set():
+            more = await asyncio.to_thread(self._sums.count)
+            await asyncio.sleep(self._pause)
 
     async def _sweep(self) -> None:
         if not self._ages.any:

@@ -31,17 +31,18 @@ from proxy.outage_settings import OutageSettings
 from proxy.record_modes import Mode, Share
 from proxy.telemetry_settings import TelemetrySettings
 from tfgrpo.configuration import (
-    DEFAULT_FILE,
     Layered,
+    SafetySettings,
     StoreSettings,
     Training,
     checked_url,
     explain,
+    found,
     overlay,
     read,
     resolve,
+    whence,
 )
-from tfgrpo.errors import UsageError
 from tfgrpo.retention import RetentionSettings
 from tfgrpo.trajectories import IGNORED_BY_DEFAULT
 
@@ -210,6 +211,8 @@ class App(_Section):
     """What it pays upstreams with, in place of their `api_key`."""
     sets: tuple[str, ...] = ()
     """The experience sets it may use; the first is what its requests get when nobody names one."""
+    teaches: bool = False
+    """Whether its traffic may be learned from, for the sets it may use."""
     record: Mode | None = None
     """How much of its exchanges is recorded; None: as `recorder.record` says."""
     record_share: Share | None = None
@@ -313,6 +316,7 @@ class Settings(Layered):
     promotion: PromotionSettings = PromotionSettings()
     retention: RetentionSettings = RetentionSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+    safety: SafetySettings = SafetySettings()
 
     @model_validator(mode="before")
     @classmethod
@@ -332,10 +336,12 @@ class Settings(Layered):
         for app in self.apps:
             if app.upstream is not None and app.upstream not in names:
                 raise ValueError(f"apps: {app.name!r} names the upstream {app.upstream!r}, which is not configured")
-        for name in [rule.set for rule in self.routes] + [name for app in self.apps for name in app.sets]:
+        sets = [("routes", rule.set) for rule in self.routes]
+        sets += [("apps", name) for app in self.apps for name in app.sets]
+        for where, name in sets:
             if not SET_NAME.fullmatch(name):
                 raise ValueError(
-                    f"{name!r} is no name of a set: lower-case letters, digits, '.', '_' and '-', at most 64"
+                    f"{where}: {name!r} is no name of a set: lower-case letters, digits, '.', '_' and '-', at most 64"
                 )
         self._guards_its_keys()
         return self
@@ -354,16 +360,15 @@ def load(config: Path | None, *, environ: Mapping[str, str]) -> Settings:
     """Read a configuration file (None: `config.yaml` where there is one) with the environment laid over it.
 
     Raises:
-        UsageError: It cannot be read, or a key is unknown or unfit; the message names the key's path.
+        UsageError: It cannot be read, or a key is unknown or unfit; the message names its path and place.
     """
-    values = overlay(
-        Settings, read(config if config is not None or not DEFAULT_FILE.exists() else DEFAULT_FILE), environ
-    )
+    config = found(config)
+    values = overlay(Settings, read(config), environ)
     resolved = resolve({key: value for key, value in values.items() if value is not None}, environ)
     try:
         return Settings.model_validate(resolved)
     except ValidationError as error:
-        raise _named(explain(error)) from error
+        raise explain(error, Settings, whence(config, environ)) from error
 
 
 def shown(settings: Settings) -> dict[str, Any]:
@@ -377,11 +382,6 @@ def without_password(url: str) -> str:
     """A database's address as it may be shown."""
     masked = re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url)
     return re.sub(r"([?&][^=&]*password)=[^&]*", r"\1=***", masked, flags=re.IGNORECASE)
-
-
-def _named(error: UsageError) -> UsageError:
-    """A complaint about the whole has no path of its own; pydantic's `Value error, ` is no news to the reader."""
-    return UsageError(str(error).replace("Value error, ", "").removeprefix(": "), field=error.field)
 
 
 def _pays(way: Upstream | LitellmParams) -> bool:

@@ -22,6 +22,7 @@ OPEN_TO_PROXY = {
     "errors",
     "library",
     "selection",
+    "significance",
     "trajectories",
     "dialects",
     "store",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import re
 import socket
 import subprocess
@@ -18,6 +19,9 @@ from tests.upstreams import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs/tutorial.md").read_text()
+ANSWERS = 200
+"""Of one run of the application."""
+
 PROGRAMS = {".venv/bin/tfgrpo-proxy": "proxy", ".venv/bin/tfgrpo": "tfgrpo"}
 
 
@@ -75,6 +79,19 @@ class Reader:
                 line.close()
         raise AssertionError(f"nothing listens on {port}")
 
+    def arms(self) -> dict[str, float]:
+        """The mean rewards of both arms, once every answer of the last run has come of age."""
+        (path,) = re.findall(r"http://127.0.0.1:8000(/admin/api/sets/\S+/experiment)", TEXT)
+        until = time.monotonic() + 3 * PATIENCE
+        while time.monotonic() < until:
+            line = http.client.HTTPConnection("127.0.0.1", int(self._ports["8000"]), timeout=PATIENCE)
+            line.request("GET", path)
+            arms = json.loads(line.getresponse().read())["arms"]
+            line.close()
+            if sum(one["labelled"] for one in arms) == ANSWERS:
+                return {one["arm"]: one["mean_reward"] for one in arms}
+        raise AssertionError(arms)
+
     def run(self, words: list[str]) -> str:
         done = subprocess.run(  # noqa: S603 - our own programs
             words, cwd=self._folder, capture_output=True, text=True, check=False, timeout=10 * PATIENCE
@@ -96,5 +113,10 @@ def test_the_tutorial_leads_to_a_set_that_helps(reader: Reader, tmp_path: Path) 
         stack.enter_context(reader.serving(simulate, "9000"))
         stack.enter_context(reader.serving(proxy, "8000"))
         reader.run([sys.executable, "application.py"])
-        said = [reader.run(reader.words(line)) for block in reader.blocks("sh") for line in block.splitlines()]
+        learn, take_back = reader.blocks("sh")
+        said = [reader.run(reader.words(line)) for line in learn.splitlines()]
+        reader.run([sys.executable, "application.py"])
+        arms = reader.arms()
+        said += [reader.run(reader.words(line)) for line in take_back.splitlines()]
     assert any("helps" in one for one in said), said
+    assert arms["live"] > arms["control"]

@@ -16,6 +16,7 @@ from tfgrpo.modes import Mode
 from tfgrpo.optimizer import Optimizer
 from tfgrpo.recipe import Recipe
 from tfgrpo.rollouts import Runner
+from tfgrpo.safety.quorum import Quorum
 from tfgrpo.trainer import Listener, Practice, Trainer
 from tfgrpo.types import Library, Refusal, Task
 
@@ -40,7 +41,7 @@ def optimizer(llm: Llm, training: Training, recipe: Recipe, seed: int) -> Optimi
         training.max_words,
         most_lessons=training.lessons,
         repair=recipe.repair,
-        reserve=training.rollout_tokens,
+        reserve=training.rollout_tokens if recipe.economy else None,
         ours=tuple(
             model.api_key.get_secret_value() for model in (training.policy, training.optimizer) if model.api_key
         ),
@@ -67,9 +68,10 @@ def trainer(
     given: Mapping[int, Library] | None = None,
     mode: Mode = "reward and reference",
     inherited: tuple[Refusal, ...] = (),
+    quorum: Quorum | None = None,
 ) -> Trainer:
     """Return the trainer of a run; `given` are the libraries that logged rollouts ran with, by version, `inherited` the
-    refusals of earlier runs.
+    refusals of earlier runs. `quorum`: what lessons need before they may be active.
     """
     return Trainer(
         optimizer=optimizer(llm, training, recipe, seed),
@@ -80,6 +82,7 @@ def trainer(
         memory=recipe.memory,
         mode=mode,
         inherited=inherited,
+        quorum=quorum,
     )
 
 

@@ -6,7 +6,9 @@ use the same three helpers. It does not know the proxy's sections and does not j
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeAlias
 
@@ -23,8 +25,11 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from tfgrpo import secret_values
+from tfgrpo.complaints import explain as explain
 from tfgrpo.errors import UsageError
 from tfgrpo.retention import RetentionSettings
+from tfgrpo.safety_settings import SafetySettings as SafetySettings
+from tfgrpo.safety_settings import TeachingApp as TeachingApp
 from tfgrpo.training_settings import Gate as Gate
 from tfgrpo.training_settings import GraderSettings as GraderSettings
 from tfgrpo.training_settings import MetricSettings as MetricSettings
@@ -38,8 +43,8 @@ PREFIX: Final = "TFGRPO_"
 DEFAULT_FILE: Final = Path("config.yaml")
 REFERENCE: Final = "os.environ/"
 
-Section: TypeAlias = Literal["store", "training", "metrics", "retention"]
-"""What a command reads; `metrics` is that key of `training` alone."""
+Section: TypeAlias = Literal["store", "training", "metrics", "retention", "safety", "apps"]
+"""What a command reads; `metrics` is that key of `training` alone, `apps` what they say of teaching."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -90,6 +95,8 @@ class Configuration(Layered):
     store: StoreSettings = StoreSettings()
     training: Training = Training()
     retention: RetentionSettings = RetentionSettings()
+    safety: SafetySettings = SafetySettings()
+    apps: tuple[TeachingApp, ...] = ()
     _elsewhere: tuple[str, ...] = PrivateAttr(default=())
 
     @property
@@ -128,18 +135,42 @@ def load(
     Raises:
         UsageError: the file cannot be read, or a key is unknown or unfit; the message names its path.
     """
-    values = read(config if config is not None or not DEFAULT_FILE.exists() else DEFAULT_FILE)
+    config = found(config)
+    values = read(config)
     wanted = {"training" if name == "metrics" else name for name in sections}
     chosen: dict[str, Any] = {name: values[name] for name in wanted if values.get(name) is not None}
     chosen = overlay(Configuration, chosen, {k: v for k, v in environ.items() if _section(k) in wanted})
     if "training" not in sections and isinstance(chosen.get("training"), dict):
         chosen["training"] = {k: v for k, v in chosen["training"].items() if k == "metrics"}
+    if isinstance(chosen.get("apps"), list):
+        chosen["apps"] = [_taught_by(app) for app in chosen["apps"]]
     try:
         made = Configuration.model_validate(resolve(chosen, environ))
     except ValidationError as error:
-        raise explain(error) from error
+        raise explain(error, Configuration, whence(config, environ)) from error
     mine = {name: text for name, text in environ.items() if _section(name)}
     return made.knowing((*secret_values.unchecked(values, environ), *secret_values.unchecked(mine, environ)))
+
+
+def found(config: Path | None) -> Path | None:
+    """Return the file to read: the one that was named, else `config.yaml` where there is one."""
+    return config if config is not None or not DEFAULT_FILE.exists() else DEFAULT_FILE
+
+
+def whence(config: Path | None, environ: Mapping[str, str]) -> Callable[[str], str]:
+    """Return what says of a path where it was set: in the file, or by which variable."""
+
+    def said(path: str) -> str:
+        names = [path.upper().split("[")[0].replace(".", "__")]
+        while "__" in names[-1]:
+            names.append(names[-1].rpartition("__")[0])
+        by = {name.upper(): name for name, text in environ.items() if text}
+        variable = next((by[PREFIX + name] for name in names if PREFIX + name in by), None)
+        if variable is not None:
+            return f" (from {variable})"
+        return "" if config is None else f" in {config.name}"
+
+    return said
 
 
 def read(config: Path | None) -> dict[str, Any]:
@@ -148,15 +179,33 @@ def read(config: Path | None) -> dict[str, Any]:
         return {}
     try:
         values = yaml.load(config.read_text(encoding="utf-8"), _Loader)  # noqa: S506 - a safe loader
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{config} cannot be read: {error}", field="config") from error
+        json.dumps(values, default=str, skipkeys=True)
+    except OSError as error:
+        said = f"{config} cannot be read: {error.strerror}; name another with --config"
+        raise UsageError(said, field="config") from error
+    except UnicodeDecodeError as error:
+        said = f"{config} cannot be read: byte {error.start} is no UTF-8; save it as UTF-8"
+        raise UsageError(said, field="config") from error
     except yaml.YAMLError as error:
-        raise UsageError(f"{config} is not YAML: {' '.join(str(error).split())}", field="config") from error
+        raise UsageError(f"{config} is not YAML: {_fault(error)}", field="config") from error
+    except (ValueError, RecursionError) as error:
+        said = f"{config} is nested too deeply, or an alias (`*name`) in it holds itself"
+        raise UsageError(said, field="config") from error
     if values is None:
         return {}
     if not isinstance(values, dict):
         raise UsageError(f"{config} must hold sections such as 'store:' and 'training:'", field="config")
     return values
+
+
+def _fault(error: yaml.YAMLError) -> str:
+    """What YAML's reader says, with the line and column in front."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return " ".join(str(error).split())
+    said = f"line {mark.line + 1}, column {mark.column + 1}: {getattr(error, 'problem', None)}"
+    began = getattr(error, "context_mark", None)
+    return said if began is None else f"{said} ({getattr(error, 'context', '')} that begins in line {began.line + 1})"
 
 
 def overlay(model: type[BaseSettings], values: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
@@ -176,7 +225,7 @@ def overlay(model: type[BaseSettings], values: Mapping[str, Any], environ: Mappi
     try:
         return _merged(values, source())
     except SettingsError as error:
-        raise UsageError(f"{' '.join(str(error).split())}; lists and mappings are written as JSON") from error
+        raise _no_json(mine, str(error)) from error
 
 
 def resolve(value: Any, environ: Mapping[str, str], *, path: str = "") -> Any:
@@ -197,13 +246,18 @@ def resolve(value: Any, environ: Mapping[str, str], *, path: str = "") -> Any:
     return environ[name]
 
 
-def explain(error: ValidationError) -> UsageError:
-    """Return the first of a pydantic error's complaints as ours. Never shows a value: it may be a secret."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    path = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        return UsageError(f"{path} is not a known setting; correct or remove it", field=path)
-    return UsageError(f"{path}: {first['msg']}", field=path)
+def _no_json(variables: Mapping[str, str], told: str) -> UsageError:
+    """Which variable it is; pydantic names its section or last part, and no value."""
+    field = re.search(r'field "(\w+)"', told)
+    part = "" if field is None else field[1]
+    near = [one for one in variables if _section(one) == part or one.lower().endswith(f"_{part}")]
+    name = next((one for one in near if variables[one][0] in "[{"), next(iter(near), PREFIX))
+    return UsageError(f"{name} is no JSON, and lists and mappings are written as JSON; correct it", field=name)
+
+
+def _taught_by(app: Any) -> Any:
+    """An app without its keys: a variable that holds one need not be set where a set is trained."""
+    return {k: v for k, v in app.items() if k in TeachingApp.model_fields} if isinstance(app, dict) else app
 
 
 def _section(variable: str) -> str:

@@ -179,7 +179,12 @@ def replacements(operations: Sequence[Operation], proposals: Sequence[Operation]
 def _akin(operation: Operation, proposal: Operation) -> bool:
     if set(operation.ids) & set(proposal.ids):
         return True
-    return _overlap(operation.text, proposal.text) >= ALIKE and _negates(operation.text) == _negates(proposal.text)
+    return alike(operation.text, proposal.text)
+
+
+def alike(left: str | None, right: str | None) -> bool:
+    """Whether two texts say nearly the same: most of their words, and both for or both against it."""
+    return _overlap(left, right) >= ALIKE and _negates(left) == _negates(right)
 
 
 def _negates(text: str | None) -> bool:

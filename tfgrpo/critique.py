@@ -89,11 +89,10 @@ class Critic:
         return replace(group, rollouts=tuple(rollouts))
 
     async def _summary(self, group: Group, rollout: Rollout) -> Rollout:
-        room = self.optimizer.reserve * CHARACTERS_PER_TOKEN
         text = f"The attempt failed: {rollout.error}"
         if rollout.error is None:
-            text = transcript(rollout.messages, room)
-        if not is_short(rollout):
+            text = transcript(rollout.messages, self._room(1))
+        if not self._is_summary(rollout):
             given = self.under.get(group.key, self.given.get(group.version, Library()))
             parts = [self._task(group), section("library", libraries.lines(given))]
             parts += [section("rollout", text, reward(rollout))]
@@ -144,8 +143,18 @@ class Critic:
         return changed(critique, operations=operations, faults=faults)
 
     def _task(self, group: Group) -> str:
-        room = self.optimizer.reserve * CHARACTERS_PER_TOKEN // 2
-        return section("task", transcript(group.task.messages, room))
+        return section("task", transcript(group.task.messages, self._room(0.5)))
+
+    def _room(self, share: float) -> int | None:
+        """Return the characters of a share of what a rollout may take in a prompt, None where nothing is cut."""
+        reserve = self.optimizer.reserve
+        return None if reserve is None else int(reserve * CHARACTERS_PER_TOKEN * share)
+
+    def _is_summary(self, rollout: Rollout) -> bool:
+        """Whether a rollout needs no summary: one short answer and nothing else, or nothing that could have one."""
+        if rollout.error is not None or not rollout.messages:
+            return True
+        return self.optimizer.reserve is not None and is_short(rollout)
 
 
 def _sections(critique: Critique, library: Library) -> list[str]:
@@ -166,13 +175,9 @@ def chosen(group: Group) -> Group:
 
 
 def is_short(rollout: Rollout) -> bool:
-    """Whether a rollout is its own summary: one short answer and nothing else, or a failure."""
-    if rollout.error is not None:
-        return True
-    if len(rollout.messages) != 1:
-        return not rollout.messages
-    (message,) = rollout.messages
-    return not message.tool_calls and len(message.text) <= SHORT
+    """Whether a rollout is one short answer and nothing else."""
+    (message, *more) = rollout.messages
+    return not more and not message.tool_calls and len(message.text) <= SHORT
 
 
 def reward(rollout: Rollout) -> dict[str, str]:

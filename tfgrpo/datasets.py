@@ -20,7 +20,7 @@ from tfgrpo.errors import DatasetError
 from tfgrpo.types import Message, Task
 
 QUESTIONS: Final = ("question", "problem", "prompt")
-ANSWERS: Final = ("groundtruth", "ground_truth", "golden_answer", "answer", "reference")
+ANSWERS: Final = ("groundtruth", "ground_truth", "golden_answer", "answer", "final_answer", "reference")
 """The first that a row has counts: where there are two, `answer` is the longer one."""
 ALSO_RIGHT: Final = "also_right"
 """The key of a task's metadata that holds the right answers beside its reference, where a row has a list of them."""
@@ -136,7 +136,7 @@ def _messages(row: dict[str, Any], where: str) -> tuple[Message, ...]:
         if not isinstance(given, list) or not given:
             raise DatasetError(f"{where}: {name} must be a list that is not empty", field="data")
         return tuple(_message(item, f"{where}: {name}[{number}]") for number, item in enumerate(given))
-    question = next((row[name] for name in QUESTIONS if name in row), None)
+    question = next((row[name] for name in QUESTIONS if row.get(name) is not None), None)
     if not isinstance(question, str) or not question.strip():
         raise DatasetError(f"{where}: needs messages, or a text as {' or '.join(QUESTIONS)}", field="data")
     system = row.get("system")

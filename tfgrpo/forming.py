@@ -16,7 +16,8 @@ import msgspec
 
 from tfgrpo.store import Store
 from tfgrpo.store.labels import TARGETS
-from tfgrpo.store.traffic import TRUNCATED, UNREADABLE
+from tfgrpo.store.traffic import TRUNCATED, UNREADABLE, Outline
+from tfgrpo.teaching import EVERYONE, Teaching
 from tfgrpo.trajectories import Placed, Reward, rewards
 from tfgrpo.types import Label
 from tfgrpo.weighing import REWARD_ONLY, Metrics, alike, weighed
@@ -118,15 +119,20 @@ class _App:
 
 
 def form(
-    store: Store, *, set_name: str | None = None, unnamed: bool = False, metrics: Metrics = REWARD_ONLY
+    store: Store,
+    *,
+    set_name: str | None = None,
+    unnamed: bool = False,
+    metrics: Metrics = REWARD_ONLY,
+    teaching: Teaching = EVERYONE,
 ) -> Iterator[list[Formed]]:
     """Yield the groups of one set's traffic, of that under no set (`unnamed`), or of all: one list for each task.
 
-    A list has more than one entry when the task was tried under several versions.
+    `teaching` says of which apps. A list has more than one entry when the task was tried under several versions.
     """
     apps: dict[str, _App] = defaultdict(_App)
     _read_labels(store, apps, metrics)
-    _read_exchanges(store, apps, set_name=set_name, unnamed=unnamed)
+    _read_exchanges(apps, store.traffic.outlines(set_name=set_name, unnamed=unnamed, apps=teaching.apps))
     for name in sorted(apps):
         app = apps.pop(name)
         app.judged()
@@ -161,12 +167,11 @@ def _worth(metric: str, value: float, metrics: Metrics) -> float:
     return rewards([Placed(alone, "", None)], metrics)["", 0].value
 
 
-def _read_exchanges(store: Store, apps: Mapping[str, _App], *, set_name: str | None, unnamed: bool) -> None:
+def _read_exchanges(apps: Mapping[str, _App], rows: Iterator[Outline]) -> None:
     """Put the exchanges of each app together to attempts, which take the labels on them.
 
     The one loop here that runs a million times: what is usual comes first, and looks up little.
     """
-    rows = store.traffic.outlines(set_name=set_name, unnamed=unnamed)
     for exchange, name, trajectory, group, version, choices, use in rows:
         app = apps[name]
         reward = app.on_exchanges.pop(exchange, None)

@@ -12,7 +12,6 @@ import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
@@ -95,6 +94,7 @@ class Llm:
         self._taken: set[str] = set()
         self._asking: dict[str, asyncio.Future[Completion]] = {}
         self._broken: ModelError | None = None
+        self._went_well = 0
 
     async def __aenter__(self) -> Self:
         return self
@@ -192,16 +192,25 @@ class Llm:
         return Completion(text, prompt, completion, usd, key=key)
 
     async def _ask(self, request: JSON) -> JSON:
-        for attempt in count(1):
+        attempt = 1
+        while True:
+            before = self._went_well
             async with self._pace.turn() as began:
                 outcome = await self._attempt(request, attempt, began)
-            if not isinstance(outcome, float):
+            if isinstance(outcome, float):
+                await self._clock.sleep(outcome)
+            elif outcome is not None:
                 return outcome
-            await self._clock.sleep(outcome)
-        raise AssertionError  # an attempt that is the last raises
+            elif self._went_well > before:
+                # A limit that lets other calls through is no standstill: only that uses patience up.
+                continue
+            attempt += 1
 
-    async def _attempt(self, request: JSON, attempt: int, began: float) -> JSON | float:
-        """Return the answer, or how long to wait before the next attempt; ModelError when there is none to make."""
+    async def _attempt(self, request: JSON, attempt: int, began: float) -> JSON | float | None:
+        """Return the answer, how long to wait before the next attempt, or None where all calls wait together.
+
+        ModelError when there is no other attempt to make.
+        """
         sent = {k: v for k, v in request.items() if k not in self._refused}
         try:
             answer = await self._endpoint.ask(sent)
@@ -211,11 +220,12 @@ class Llm:
             less = await self._asked_for_less(failure, sent)
             return less if less is not None else self._next(failure, attempt, began)
         self._taken |= sent.keys()
+        self._went_well += 1
         self._pace.went_well()
         return answer
 
-    def _next(self, failure: Failure, attempt: int, began: float) -> float:
-        """Return how long to wait before the next attempt; ModelError when there is none to make."""
+    def _next(self, failure: Failure, attempt: int, began: float) -> float | None:
+        """Return how long to wait before the next attempt, see `_attempt`."""
         wait = self._wait(failure, attempt)
         if not failure.passing or attempt >= self._patience.attempts or wait > _LONGEST_WAIT:
             raise self._error(failure, attempt) from failure
@@ -223,7 +233,7 @@ class Llm:
             return wait
         # The limit is one for all calls: they wait together, and this one with them.
         self._pace.refused(wait, began=began)
-        return 0.0
+        return None
 
     def _learns_from(self, failure: Failure, sent: JSON) -> bool:
         """Note which optional members a refusal names; whether the request can be tried without them."""

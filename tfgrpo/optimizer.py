@@ -64,8 +64,9 @@ class Optimizer:
     """Lessons that a contrast may give; of more the first are taken."""
     repair: bool = field(default=True, kw_only=True)
     """Whether an answer that cannot be used is sent back once, with what is wrong."""
-    reserve: int = field(default=8_000, kw_only=True)
-    """Tokens that one rollout may take in a prompt; a longer one is cut to its head and tail."""
+    reserve: int | None = field(default=8_000, kw_only=True)
+    """Tokens that one rollout may take in a prompt; a longer one is cut to its head and tail, and a short one is its
+    own summary. None: every rollout is summarised, as it is."""
     ours: tuple[str, ...] = field(default=(), kw_only=True, repr=False)
     """Values of our own configuration that the model never sees, whatever a trajectory holds."""
 
@@ -111,7 +112,9 @@ class Optimizer:
             asked.append(first)
             if not self.repair:
                 continue
-            messages = [*messages, *_repair(first.text, best.faults if best is not None else (UNREADABLE,))]
+            faults = best.faults if best is not None else (UNREADABLE,)
+            said = [self._redacted(prompts.escape(text)) for text in (first.text, *faults)]
+            messages = [*messages, *_repair(said[0], said[1:])]
             second = await self._complete(stage, messages, schema=schema, sample=sample)
             repaired = _checked(read(second.text), check)
             asked.append(second)
@@ -128,8 +131,11 @@ class Optimizer:
         user = prompts.message([prompts.section("objective", objective), *sections])
         return [
             {"role": "system", "content": prompts.system(stage, max_words=self.max_words, lessons=self.most_lessons)},
-            {"role": "user", "content": redaction.redact(user, self.ours)},
+            {"role": "user", "content": self._redacted(user)},
         ]
+
+    def _redacted(self, text: str) -> str:
+        return redaction.redact(text, self.ours)
 
     async def _complete(
         self, stage: prompts.Stage, messages: list[JSON], *, schema: JSON | None, sample: int

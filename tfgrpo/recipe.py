@@ -25,6 +25,8 @@ class Recipe:
     """Refused edits are shown to the optimizer, and the same text is not taken again."""
     repair: bool = True
     """An answer that cannot be used is sent back once, with what is wrong."""
+    economy: bool = True
+    """A short answer is its own summary, and a long transcript is cut to what a prompt has room for."""
     selection: bool = True
     """The best epoch-end library is the result, not the last one."""
     batches: bool = True
@@ -41,6 +43,7 @@ RECIPES: Final[dict[Name, Recipe]] = {
         bounds=False,
         memory=False,
         repair=False,
+        economy=False,
         selection=False,
         batches=False,
         gate=False,

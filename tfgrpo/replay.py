@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tfgrpo import dialects
 from tfgrpo.dialects import parameters, parts
+from tfgrpo.dialects.tools import offered
 from tfgrpo.errors import Conflict
 from tfgrpo.store import Attempt, Store
+from tfgrpo.teaching import EVERYONE, Teaching, principal, speakers
 from tfgrpo.trajectories import Turn, opening
 from tfgrpo.types import Bodies, Exchange, Message, Request, Task
 
@@ -30,6 +32,8 @@ class Logged:
 
     tasks: tuple[Task, ...]
     skipped: Mapping[str, int]
+    principals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Whom each task counts for: those whose keys asked it, as keyed hashes."""
 
     def explain(self) -> str:
         """Say what was left out and why, "" for nothing."""
@@ -43,17 +47,18 @@ def logged_tasks(
     unnamed: bool = False,
     need_reference: bool = False,
     tools: bool = False,
+    teaching: Teaching = EVERYONE,
 ) -> Logged:
     """Return the tasks of a set's traffic, or of the traffic under no set (`unnamed`), each with its own parameters.
 
     The oldest trajectory by name speaks for its group; the newest reference among the labels of all is the right
-    answer. `tools`: the runner can answer tool calls.
+    answer. `tools`: the runner can answer tool calls. `teaching` says of which apps.
 
     Raises:
         Conflict: none can be run afresh; the message says why.
     """
     groups: dict[str, list[Attempt]] = defaultdict(list)
-    for attempt in store.traffic.attempts(set_name=set_name, unnamed=unnamed):
+    for attempt in store.traffic.attempts(set_name=set_name, unnamed=unnamed, apps=teaching.apps):
         groups[attempt.group].append(attempt)
     references = _references(store, groups, set_name=set_name, unnamed=unnamed)
     tasks, skipped = [], Counter[str]()
@@ -65,7 +70,8 @@ def logged_tasks(
             skipped[NO_REFERENCE] += 1
         else:
             tasks.append(found)
-    logged = Logged(tuple(tasks), dict(skipped))
+    asked_by = {task.key: _askers(store, groups[task.key]) for task in tasks}
+    logged = Logged(tuple(tasks), dict(skipped), asked_by)
     if not tasks:
         why = logged.explain() or "nothing is recorded: send requests through the proxy first"
         raise Conflict(f"there is no logged task to run afresh: {why}")
@@ -100,7 +106,12 @@ def _task(store: Store, key: str, attempts: Sequence[Attempt], reference: str | 
         return NOTES
     if not tools and any(_calls(message) for message in _messages(exchanges, bodies)):
         return TOOLS
-    return Task(key, asked, reference, parameters=parameters.of_request(dialect, body))
+    return Task(key, asked, reference, parameters=parameters.of_request(dialect, body), tools=offered(body))
+
+
+def _askers(store: Store, attempts: Sequence[Attempt]) -> tuple[str, ...]:
+    exchanges = store.traffic.of_trajectories(attempts[0].app, [one.trajectory for one in attempts])
+    return speakers(Counter(principal(some[0]) for some in exchanges.values()))
 
 
 def _first(exchanges: Iterable[Exchange], bodies: Mapping[str, Bodies]) -> Iterator[tuple[str, bytes, Request]]:

@@ -45,6 +45,10 @@ class Step:
     findings: tuple[Finding, ...] = ()
     taken_back: tuple[Refusal, ...] = ()
     votes: Mapping[str, Votes] = field(default_factory=dict)
+    backing: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The groups that back each entry after it, by text, and those that want an entry away, by id; both where a quorum
+    is asked for."""
+    opposition: Mapping[str, frozenset[str]] = field(default_factory=dict)
     before: Library = field(default_factory=Library)
     after: Library = field(default_factory=Library)
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from operator import attrgetter
 
 from tfgrpo import dialects, near_misses
+from tfgrpo.dialects.tools import offered
 from tfgrpo.forming import Formed, form, labels_of
 from tfgrpo.forming import Rollout as Attempted
 from tfgrpo.modes import differs
 from tfgrpo.store import Store
+from tfgrpo.teaching import EVERYONE, Teaching, principal, speakers
 from tfgrpo.trajectories import Reward, Turn, contrasts, conversation, opening
 from tfgrpo.types import Bodies, Exchange, Group, Message, Rollout, Task
 from tfgrpo.weighing import REWARD_ONLY, Metrics
@@ -41,6 +43,8 @@ class Census:
     near: tuple[near_misses.NearMiss, ...] = ()
     without_bodies: int = 0
     """Trajectories that are left out because a body was not recorded, or has reached its age."""
+    not_teaching: Mapping[str, int] = field(default_factory=dict)
+    """Exchanges that are left out because their app does not teach, by app."""
 
 
 def census(
@@ -49,12 +53,13 @@ def census(
     set_name: str | None = None,
     unnamed: bool = False,
     metrics: Metrics = REWARD_ONLY,
+    teaching: Teaching = EVERYONE,
 ) -> Census:
     """Count the groups of one set's traffic, of the traffic under no set (`unnamed`), or of all."""
     reasons = Counter(dict.fromkeys(REASONS, 0))
     trajectories = labelled = contrasting = 0
     lonely = []
-    for versions in form(store, set_name=set_name, unnamed=unnamed, metrics=metrics):
+    for versions in form(store, set_name=set_name, unnamed=unnamed, metrics=metrics, teaching=teaching):
         pooled = len(versions) > 1 and contrasts(value for group in versions for value in group.values)
         for group in versions:
             size, values = group.size, group.values if group.version is not None else []
@@ -73,7 +78,10 @@ def census(
         contrasting=contrasting,
         not_contrasting=dict(reasons),
         near=near_misses.find(_questions(store, nsmallest(MOST_COMPARED, lonely, key=attrgetter("group")))),
-        without_bodies=store.traffic.without_bodies(set_name=set_name, unnamed=unnamed),
+        without_bodies=store.traffic.without_bodies(set_name=set_name, unnamed=unnamed, apps=teaching.apps),
+        not_teaching={}
+        if teaching.apps is None
+        else store.traffic.besides(teaching.apps, set_name=set_name, unnamed=unnamed),
     )
 
 
@@ -85,6 +93,7 @@ def labelled_groups(
     skip: Collection[str] = (),
     metrics: Metrics = REWARD_ONLY,
     alike: bool = False,
+    teaching: Teaching = EVERYONE,
 ) -> list[Group]:
     """Return the groups that contrast, by key, with what their rollouts said and what labels said of them.
 
@@ -94,7 +103,9 @@ def labelled_groups(
     out; what remains of a group must contrast by itself. Rollouts whose bodies are gone or cannot be read are left
     out too.
     """
-    formed = groups_worth(store, set_name=set_name, unnamed=unnamed, skip=skip, metrics=metrics, alike=alike)
+    formed = groups_worth(
+        store, set_name=set_name, unnamed=unnamed, skip=skip, metrics=metrics, alike=alike, teaching=teaching
+    )
     loaded = (_load(store, group, _chosen(store, group, skip=skip, metrics=metrics)) for group in formed)
     return [
         group
@@ -111,11 +122,12 @@ def groups_worth(
     skip: Collection[str] = (),
     metrics: Metrics = REWARD_ONLY,
     alike: bool = False,
+    teaching: Teaching = EVERYONE,
 ) -> list[Formed]:
     """Return as metadata, by key, the groups that contrast without the trajectories in `skip`; `alike`: all."""
     found = (
         group
-        for versions in form(store, set_name=set_name, unnamed=unnamed, metrics=metrics)
+        for versions in form(store, set_name=set_name, unnamed=unnamed, metrics=metrics, teaching=teaching)
         for group in versions
         if group.version is not None and (alike or contrasts(group.rewards(skip).values() if skip else group.values))
     )
@@ -123,14 +135,19 @@ def groups_worth(
 
 
 def answered_groups(
-    store: Store, *, set_name: str | None = None, unnamed: bool = False, skip: Collection[str] = ()
+    store: Store,
+    *,
+    set_name: str | None = None,
+    unnamed: bool = False,
+    skip: Collection[str] = (),
+    teaching: Teaching = EVERYONE,
 ) -> list[Group]:
     """Return the groups whose rollouts answer differently, by key, whatever labels say of them: without rewards.
 
     What is left out is left out of `labelled_groups` as well.
     """
     groups = []
-    for group in groups_worth(store, set_name=set_name, unnamed=unnamed, alike=True):
+    for group in groups_worth(store, set_name=set_name, unnamed=unnamed, alike=True, teaching=teaching):
         chosen: dict[Attempted, Reward | None] = dict.fromkeys(one for one in group.rollouts if one[0] not in skip)
         found = _load(store, group, chosen) if len(chosen) > 1 else None
         if found is not None and differs(found):
@@ -169,6 +186,7 @@ def _load(store: Store, group: Formed, chosen: Mapping[Attempted, Reward | None]
     bodies = store.traffic.bodies([one.id for some in exchanges.values() for one in some])
     task: tuple[Message, ...] = ()
     rollouts = []
+    makers = Counter[str]()
     for (trajectory, choice), reward in sorted(chosen.items(), key=lambda item: item[0]):
         turns = turns_of(exchanges.get(trajectory, []), bodies, choice)
         messages, asked = conversation(turns), opening(turns)
@@ -178,17 +196,20 @@ def _load(store: Store, group: Formed, chosen: Mapping[Attempted, Reward | None]
         name = f"{trajectory}.{choice}" if choice else trajectory
         value, comments = (None, ()) if reward is None else (reward.value, reward.comments)
         rollouts.append(Rollout(name, messages[len(asked) :], reward=value, comments=comments))
+        makers[principal(exchanges[trajectory][0])] += 1
     if not rollouts:
         return None
-    references = [reward.reference for reward in chosen.values() if reward and reward.reference is not None]
     known = [exchange for some in exchanges.values() for exchange in some]
+    references = [reward.reference for reward in chosen.values() if reward and reward.reference is not None]
+    said = (*task, *(message for rollout in rollouts for message in rollout.messages))
     return Group(
         key=group.key,
-        task=Task(group.key, task, references[-1] if references else None),
+        task=Task(group.key, task, references[-1] if references else None, tools=_tools(bodies.values(), said)),
         model=max((one.model for one in known if one.model is not None), default=None),
         set=known[0].set,
         version=group.version or 0,
         rollouts=tuple(rollouts),
+        principals=speakers(makers),
     )
 
 
@@ -218,3 +239,10 @@ def _turn(exchange: Exchange, kept: Bodies | None, choice: int) -> Turn | None:
         return None
     answer = next((one.message for one in response.choices if one.index == choice), None)
     return None if answer is None else Turn(request.messages, answer)
+
+
+def _tools(bodies: Iterable[Bodies], said: Iterable[Message]) -> frozenset[str] | None:
+    """Return the names in the tools that requests offered; None where none did and tools were called: nobody knows."""
+    requests = (dialects.decoded(kept.request, kept.request_encoding) for kept in bodies)
+    names = frozenset(name for body in requests if body is not None for name in offered(body))
+    return None if not names and any(message.tool_calls for message in said) else names

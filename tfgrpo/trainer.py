@@ -25,11 +25,12 @@ from tfgrpo.modes import Mode, differs, shown
 from tfgrpo.optimizer import Optimizer
 from tfgrpo.practice import Batch, Course, Practice
 from tfgrpo.safety.leaks import Guard
+from tfgrpo.safety.quorum import Ballot, Quorum, backing, opposition
 from tfgrpo.steps import EpochEnd, Learned, Listener, Step
 from tfgrpo.trajectories import contrasts
 from tfgrpo.trial import without
-from tfgrpo.types import Group, Library, Refusal, Task
-from tfgrpo.votes import Votes, count
+from tfgrpo.types import Group, Library, Operation, Refusal, Task
+from tfgrpo.votes import count
 
 __all__ = ["EpochEnd", "Learned", "Listener", "Practice", "Step", "Trainer", "tells"]
 
@@ -53,6 +54,8 @@ class Trainer:
     memory: bool = True
     mode: Mode = "reward and reference"
     inherited: tuple[Refusal, ...] = ()
+    quorum: Quorum | None = None
+    """Where it is asked for, steps say which groups back each entry."""
 
     async def learn(self, groups: Sequence[Group], library: Library) -> Learned:
         """Learn from groups as they were logged: one pass, each group is used once."""
@@ -113,21 +116,27 @@ class Trainer:
         self.listener.begin("contrast", len(telling))
         lessons = await critic.lessons(summaries, library)
         if closing:
-            votes = await self._votes(critic, lessons, library)
-            return replace(step, telling=tuple(telling), lessons=_number(lessons), votes=votes)
+            ballots = await self._ballots(critic, lessons, library)
+            return replace(
+                step,
+                telling=tuple(telling),
+                lessons=_number(lessons),
+                votes=count([one.operations for one in ballots], library),
+                backing=backing(library, (), ballots) if self.quorum else {},
+            )
         self.listener.begin("propose", len(telling))
         harmful, unfit = self._remembered([*earlier, step])
         earlier_runs = self.inherited if self.memory else ()
         critiques = await critic.proposals(lessons, library, [*earlier_runs, *harmful, *unfit])
         proposals = [operation for critique in critiques for operation in critique.operations]
         self.listener.begin("consolidate", 1)
-        limits = replace(self.limits, fault=Guard(telling, library, self.limits.fault))
+        limits = replace(self.limits, fault=Guard(batch.groups, library, self.limits.fault))
         consolidation = await consolidate(
             self.optimizer, library, proposals, limits, rejected=harmful, remembered=earlier_runs, contested=contested
         )
         self.listener.advance("consolidate")
         after = consolidation.edit.library
-        votes = await self._votes(critic, lessons, after) if voting else {}
+        ballots = await self._ballots(critic, lessons, after) if voting or self._unsure(after, proposals) else []
         faults = [f"group {c.group.key}: {fault}" for c in critiques for fault in c.faults]
         return replace(
             step,
@@ -137,13 +146,23 @@ class Trainer:
             applied=consolidation.edit.applied,
             refused=consolidation.edit.refused,
             faults=(*faults, *consolidation.faults),
-            votes=votes,
+            votes=count([one.operations for one in ballots], after) if voting else {},
+            backing=backing(after, proposals, ballots) if self.quorum else {},
+            opposition=opposition(proposals) if self.quorum else {},
             after=after,
         )
 
-    async def _votes(self, critic: Critic, lessons: Sequence[Critique], library: Library) -> dict[str, Votes]:
+    async def _ballots(self, critic: Critic, lessons: Sequence[Critique], library: Library) -> list[Ballot]:
         self.listener.begin("confirm", len(lessons))
-        return count(await critic.ballots(lessons, library), library)
+        cast = await critic.ballots(lessons, library)
+        return [Ballot(one.group.key, len(one.lessons), said) for one, said in zip(lessons, cast, strict=True)]
+
+    def _unsure(self, library: Library, proposals: Sequence[Operation]) -> bool:
+        """Whether an entry lacks its quorum by what proposals say, so that groups are asked one by one."""
+        if self.quorum is None or not self.quorum.asks:
+            return False
+        backed = backing(library, proposals)
+        return any(text not in self.quorum.trusted and not self.quorum.met(backed[text]) for text in backed)
 
     def _remembered(self, steps: Sequence[Step]) -> tuple[list[Refusal], list[Refusal]]:
         """Return what the optimizer is told not to try again: all that did harm, and what did not fit just before."""

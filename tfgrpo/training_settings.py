@@ -17,7 +17,7 @@ def checked_url(value: str) -> str:
     """Return an http(s) base URL without a slash at its end; ValueError for anything else, or one with a secret."""
     scheme, _, rest = value.partition("://")
     if scheme not in ("http", "https") or not rest.split("/", 1)[0]:
-        raise ValueError("is no http:// or https:// address")
+        raise ValueError("is no http:// or https:// address; write it with its scheme, as in http://127.0.0.1:9000/v1")
     if "@" in rest.split("/", 1)[0]:
         raise ValueError("must not hold a user or password; use `api_key`")
     if "?" in rest or "#" in rest:

@@ -40,8 +40,11 @@ saves time."""
 MOST_KEYS = 64
 """How many link keys of one request are looked up; a conversation of more turns is found by its newest."""
 
+KEY_DIGITS: Final = slice(8, 32)
+"""Which hexadecimal digits of a hash are a link key. Earlier stores' keys begin with the same."""
+
 SYSTEM_DIGITS: Final = 8
-"""So many digits of a chain's key, its last, tell system texts apart."""
+"""How many tell system texts apart."""
 
 # Each pattern starts with a set of characters and looks behind it for the border of the word: so the engine skips what
 # cannot match. `\b` in front would be tried at each place of a text that may be long, on the live path.
@@ -104,13 +107,23 @@ class Reward:
     shares: Mapping[str, float] = field(default_factory=dict)
 
 
+class Sought(msgspec.Struct, frozen=True):
+    """A key under which a parent is looked for. Of several, those with the same `system` texts are stronger evidence.
+
+    `system` is a mark of those before the answer that is looked for, empty where there are none or they say nothing.
+    """
+
+    key: str
+    system: str = ""
+
+
 class Chain(msgspec.Struct, frozen=True):
-    """The hashes of a conversation: the keys at each answer of it, in order, and the state at its end.
+    """The hashes of a conversation: what each answer of it is found by, in order, and the state at its end.
 
     `system`: the mark of the system texts in it, empty without any.
     """
 
-    answers: tuple[tuple[str, ...], ...]
+    answers: tuple[Sought, ...]
     end: HASH
     system: str
 
@@ -137,12 +150,12 @@ def continues(request: Request) -> bool:
 def chain(within: str, request: Request, ignore: Patterns = ()) -> Chain:
     """Return the hashes of a conversation, in one pass.
 
-    Each answer has a key with the system texts before it and one without. The first tells conversations apart that
-    differ in nothing else. The second finds a conversation whose system text changed: agents write there what changes
-    from turn to turn. `ignore` is blanked in system texts, so that a clock does not make another of them.
+    System texts are no part of an answer's key, so that a conversation is found whose system text changed: agents write
+    there what changes from turn to turn. Their mark beside the key tells conversations apart that differ in nothing
+    else. `ignore` is blanked in system texts, so that a clock does not make another of them.
     """
     state, system, mark = _seed("chain", within), hashlib.sha256(), ""
-    answers: list[tuple[str, ...]] = []
+    answers: list[Sought] = []
     # Many by one call: each call with more than 2 KB lets go of the interpreter, and may wait to get it back.
     said: list[bytes] = []
     for message in request.messages:
@@ -155,20 +168,20 @@ def chain(within: str, request: Request, ignore: Patterns = ()) -> Chain:
         if message.role == "assistant":
             state.update(b"".join(said))
             said.clear()
-            answers.append(_chain_keys(state, mark))
+            answers.append(Sought(_link_key(state), mark))
     state.update(b"".join(said))
     return Chain(tuple(answers), state, mark)
 
 
-def request_keys(within: str, request: Request, said: Chain) -> tuple[str, ...]:
+def request_keys(within: str, request: Request, said: Chain) -> tuple[Sought, ...]:
     """Return the keys under which a parent may be found, the strongest evidence first. `said`: the request's chain.
 
     The previous response's id, ids that refer to answers (newest first), then what each answer in it is found by, the
-    newest answer first: the ids of its tool calls, then the chain of messages up to it, with the system texts and
-    without. A tool call that others followed says less than what was answered since.
+    newest answer first: the ids of its tool calls, then the chain of messages up to it. A tool call that others
+    followed says less than what was answered since.
     """
-    keys = [_key(within, "id", request.previous_response_id)] if request.previous_response_id else []
-    keys += [_key(within, "refers", reference) for reference in reversed(request.references)]
+    keys = [Sought(_key(within, "id", request.previous_response_id))] if request.previous_response_id else []
+    keys += [Sought(_key(within, "refers", reference)) for reference in reversed(request.references)]
     keys += islice(_answered(within, request, said), max(0, MOST_KEYS - len(keys)))
     return tuple(dict.fromkeys(keys[:MOST_KEYS]))
 
@@ -176,7 +189,7 @@ def request_keys(within: str, request: Request, said: Chain) -> tuple[str, ...]:
 def answer_keys(within: str, said: Chain, response: Response) -> tuple[str, ...]:
     """Return the keys under which a later request finds this exchange: its ids, its tool calls, its chain.
 
-    `said`: the chain of its request.
+    `said`: the chain of its request, whose mark of system texts counts for all of them.
     """
     keys = [_key(within, "id", response.id)] if response.id and response.resumable else []
     keys += [_key(within, "refers", reference) for reference in response.references]
@@ -184,7 +197,7 @@ def answer_keys(within: str, said: Chain, response: Response) -> tuple[str, ...]
         keys += [_key(within, "tool", call.id) for call in choice.message.tool_calls if call.id]
         state = said.end.copy()
         state.update(_normal("assistant", choice.message, choice.message.text))
-        keys += _chain_keys(state, said.system)
+        keys.append(_link_key(state))
     return tuple(dict.fromkeys(keys))
 
 
@@ -265,13 +278,13 @@ def contrasts(values: Iterable[float]) -> bool:
     return bool(known) and max(known) - min(known) > EPSILON
 
 
-def _answered(within: str, request: Request, said: Chain) -> Iterator[str]:
+def _answered(within: str, request: Request, said: Chain) -> Iterator[Sought]:
     answers = reversed(said.answers)
     for message in reversed(request.messages):
         if message.tool_call_id:
-            yield _key(within, "tool", message.tool_call_id)
+            yield Sought(_key(within, "tool", message.tool_call_id))
         if message.role == "assistant":
-            yield from next(answers)
+            yield next(answers)
 
 
 def _deciding(placed: list[Placed]) -> list[Placed]:
@@ -359,12 +372,6 @@ def _normal(role: str, message: Message, text: str) -> bytes:
     return said.encode("utf-8", "surrogatepass") + b"\xff"
 
 
-def _chain_keys(state: HASH, mark: str) -> tuple[str, ...]:
-    plain = _link_key(state)
-    # The same digits before either mark.
-    return (plain[:-SYSTEM_DIGITS] + mark, plain) if mark else (plain,)
-
-
 def _hex(state: HASH) -> str:
     return state.hexdigest()[:32]
 
@@ -376,6 +383,4 @@ def _key(within: str, kind: str, value: str) -> str:
 
 
 def _link_key(state: HASH) -> str:
-    """Return a hash as a key. The mark's place is last: the keys of one answer then lie on one page of the index."""
-    digits = _hex(state)
-    return digits[SYSTEM_DIGITS:] + digits[:SYSTEM_DIGITS]
+    return state.hexdigest()[KEY_DIGITS]

@@ -124,6 +124,23 @@ class Operation(msgspec.Struct, frozen=True):
     sources: tuple[str, ...] = ()
 
 
+class Pending(msgspec.Struct, frozen=True):
+    """A lesson that too few groups back to be active. `backing` holds the principals behind each group that does, by
+    its key; `runs` those that came to it.
+    """
+
+    text: str
+    sources: tuple[str, ...]
+    support: int
+    backing: Mapping[str, tuple[str, ...]]
+    runs: tuple[str, ...]
+
+    @property
+    def principals(self) -> set[str]:
+        """Who stands behind it."""
+        return {one for makers in self.backing.values() for one in makers}
+
+
 class Refusal(msgspec.Struct, frozen=True):
     """An operation that was not applied, and why."""
 
@@ -209,13 +226,17 @@ class Assignment(msgspec.Struct, frozen=True):
 
 
 class Link(msgspec.Struct, frozen=True):
-    """Evidence that a later request continues an exchange. `key` carries its scope (app, set) in the hash."""
+    """Evidence that a later request continues an exchange. `key` carries its scope (app, set) in the hash.
+
+    `system` is the mark of the exchange's system texts, by which those of one key are told apart.
+    """
 
     key: str
     app: str
     trajectory: str
     exchange: str
     created_at: float
+    system: str = ""
 
 
 Record = Literal["full", "metadata", "expired"]
@@ -265,6 +286,8 @@ class Exchange(msgspec.Struct, frozen=True):
     """What is kept of it; nothing is learned from one without bodies."""
     record_share: float = 1.0
     """The probability that the bodies of its trajectory are kept, where they are sampled."""
+    sent_at: float | None = None
+    """When it went on to its upstream; from `started_at` to here is what the proxy added. None: it never did."""
 
 
 class Bodies(msgspec.Struct, frozen=True):
@@ -305,6 +328,8 @@ class Task(msgspec.Struct, frozen=True):
     metadata: Mapping[str, object] = msgspec.field(default_factory=dict)
     parameters: Mapping[str, object] = msgspec.field(default_factory=dict)
     """What a chat completion of it is asked with besides messages: `max_tokens`, `response_format` and the like."""
+    tools: frozenset[str] | None = None
+    """The names in the tools that its requests offered, of tools and of their parameters; None: nobody knows."""
 
     @property
     def question(self) -> str:
@@ -344,3 +369,5 @@ class Group(msgspec.Struct, frozen=True):
     set: str | None
     version: int
     rollouts: tuple[Rollout, ...]
+    principals: tuple[str, ...] = ()
+    """Whom it counts for, where it was logged: those whose keys made its rollouts, as keyed hashes."""

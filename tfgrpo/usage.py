@@ -77,6 +77,13 @@ class Usage:
         """Tokens of paid calls, both ways."""
         return self.prompt_tokens + self.completion_tokens
 
+    @property
+    def remark(self) -> str | None:
+        """What to tell of paid answers that said nothing, or not all; None where there are none."""
+        said = [f"{self.empty} were empty"] if self.empty else []
+        said += [f"{self.cut} were cut off at a limit of length: give the model more tokens"] if self.cut else []
+        return f"of {self.calls} answers {' and '.join(said)}" if said else None
+
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             self.calls + other.calls,

@@ -8,6 +8,7 @@ that it serves itself (`assets`) make pages quicker; nothing needs them.
 from __future__ import annotations
 
 from proxy.dashboard.door import create
+from proxy.dashboard.overview import Budget, OverviewPages
 from proxy.dashboard.training import TrainingPages
 
-__all__ = ["TrainingPages", "create"]
+__all__ = ["Budget", "OverviewPages", "TrainingPages", "create"]

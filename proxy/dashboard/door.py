@@ -21,6 +21,7 @@ from proxy.auth import Keys
 from proxy.dashboard import assets, pages
 from proxy.dashboard.forms import DATASET_BYTES, MOST_BYTES, Form
 from proxy.dashboard.groups import GROUPS, GroupPages
+from proxy.dashboard.overview import OverviewPages
 from proxy.dashboard.reviews import ReviewPages
 from proxy.dashboard.sessions import COOKIE, SECONDS, Sessions
 from proxy.dashboard.sets import SetPages
@@ -31,7 +32,8 @@ from tfgrpo.errors import TfgrpoError
 from tfgrpo.library import Limits
 from tfgrpo.store import Store
 
-HOME = "/admin/sets"
+HOME = "/admin"
+SETS = "/admin/sets"
 LOGIN = "/admin/login"
 _LONGEST_KEY = 4096
 
@@ -45,6 +47,7 @@ def create(
     keys: Keys,
     secret: bytes,
     *,
+    overview: OverviewPages,
     training: TrainingPages,
     apps: Sequence[str],
     limits: Limits | None = None,
@@ -52,16 +55,17 @@ def create(
     """Return the ASGI app of `/admin` and every path below it but `/admin/api`. `apps` are those with traffic."""
     door = _Door(keys, secret)
     sets, groups = SetPages(store, deployments, limits), GroupPages(store, apps)
-    one, run = "/admin/sets/{set}", f"{RUNS}/{{run}}"
+    one, run = f"{SETS}/{{set}}", f"{RUNS}/{{run}}"
     return Starlette(
         routes=[
-            Route("/admin", door.shown(_home)),
+            Route(HOME, door.shown(overview.overview)),
             Route("/admin/", door.shown(_home)),
+            Route("/admin/candidates", door.shown(overview.candidates)),
             Route(f"{assets.ROOT}/{{mark}}/{{name}}", assets.serve),
             Route(LOGIN, door.ask, methods=["GET"]),
             Route(LOGIN, door.log_in, methods=["POST"]),
             Route("/admin/logout", door.acted(door.log_out), methods=["POST"]),
-            Route(HOME, door.shown(sets.all)),
+            Route(SETS, door.shown(sets.all)),
             Route(one, door.shown(sets.one)),
             Route(f"{one}/versions/{{version:int}}", door.shown(sets.version)),
             Route(f"{one}/versions/{{version:int}}/review", door.acted(ReviewPages(store).review), methods=["POST"]),

@@ -62,6 +62,32 @@ def _moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
 
+def _second(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _age(seconds: float) -> str:
+    minutes = int(seconds // 60)
+    hours, days = minutes // 60, minutes // 1440
+    return f"{days} days" if days > 1 else f"{hours} h" if hours > 1 else f"{minutes} min" if minutes else "seconds"
+
+
+def _short(count: int) -> str:
+    """Return a number from a million on in three digits and a unit."""
+    for unit, size in (("G", 10**9), ("M", 10**6)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:,}"
+
+
+def _share(share: float | None) -> str:
+    return "none" if share is None else f"{share * 100:.3g} %"
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "unknown" if seconds is None else f"{float(f'{seconds * 1000:.2g}'):,g} ms"
+
+
 def _percent(share: float) -> str:
     return f"{share * 100:g} %"
 
@@ -90,9 +116,14 @@ def _seconds(took: float) -> str:
 
 
 _ENGINE.filters |= {
+    "age": _age,
+    "milliseconds": _milliseconds,
     "moment": _moment,
     "percent": _percent,
+    "second": _second,
     "seconds": _seconds,
+    "share": _share,
+    "short": _short,
     "span": _span,
     "usd": _usd,
     "usd_span": _usd_span,

@@ -13,7 +13,14 @@ from tests.conftest import RunningProxy, StartProxy
 SHOTS = os.environ.get("SCREENSHOTS")
 """A folder: where set, each page that is tried is also kept there as a picture."""
 
-PAGES = ["/admin/sets", "/admin/sets/math", "/admin/sets/math/versions/2", "/admin/sets/math/diff?after=2"]
+PAGES = [
+    "/admin",
+    "/admin/candidates",
+    "/admin/sets",
+    "/admin/sets/math",
+    "/admin/sets/math/versions/2",
+    "/admin/sets/math/diff?after=2",
+]
 
 
 @pytest.fixture
@@ -47,3 +54,23 @@ def test_a_page_works_by_keyboard_from_the_skip_link_on(proxy: RunningProxy, ope
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
+
+
+def test_the_charts_are_drawn_from_the_tables_that_stand_below_them(proxy: RunningProxy, open_page: OpenPage) -> None:
+    page = open_page(proxy, "/admin?span=day", key="root")
+    assert page.locator(".plot canvas").count() == 3
+    page.get_by_text("Requests and errors: the numbers").click()
+    assert page.locator("#traffic-numbers tr").count() == 1 + 24
+
+
+def test_the_span_of_the_overview_is_chosen_by_one_key(proxy: RunningProxy, open_page: OpenPage) -> None:
+    page = open_page(proxy, "/admin", key="root")
+    page.get_by_label("7 days").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url("**/admin?span=month")
+
+
+def test_without_scripts_the_numbers_stand_there_as_tables(proxy: RunningProxy, open_page: OpenPage) -> None:
+    page = open_page(proxy, "/admin", key="root", script=False)
+    page.get_by_text("Latency added, milliseconds: the numbers").click()
+    assert page.get_by_role("columnheader", name="Half below").is_visible()

@@ -237,5 +237,5 @@ def test_workers_that_cannot_start_end_the_program(tmp_path: Path, programs: lis
     code, _, err = programs[0].ended()
     assert code == 1
     assert {line.split("ERROR")[1] for line in err.splitlines()} == {
-        " proxy.app: server.prot is not a known setting; correct or remove it"
+        " proxy.app: server.prot in c.yaml is not a known setting; did you mean server.port?"
     }

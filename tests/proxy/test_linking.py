@@ -91,6 +91,10 @@ class World:
                 await asyncio.sleep(0.002)
 
 
+def briefed(text: str, asked: Request) -> Request:
+    return structs.replace(asked, messages=(Message("system", text), *asked.messages))
+
+
 @pytest.fixture
 def kept(tmp_path: Path) -> Iterator[Store]:
     opened = store(tmp_path)
@@ -133,6 +137,20 @@ async def test_twins_are_continued_one_each(world: World) -> None:
     twins = [await world.exchange(request("1+1?"), "2") for _ in range(3)]
     turns = [await world.exchange(request("1+1?", "2", "sure?"), "yes") for _ in range(3)]
     assert [t.assignment.trajectory for t in turns] == [t.assignment.trajectory for t in twins]
+
+
+async def test_of_twins_the_one_with_the_same_system_text_is_continued_by_whichever_worker(world: World) -> None:
+    twins = {text: await world.exchange(briefed(text, request("1+1?")), "2") for text in ("a", "b")}
+    await world.written()
+    for text, by in (("b", world.linker), ("a", world.worker())):
+        turn = await world.exchange(briefed(text, request("1+1?", "2", "sure?")), "yes", by=by)
+        assert turn.assignment.trajectory == twins[text].assignment.trajectory
+
+
+async def test_a_turn_whose_system_text_changed_is_still_one(world: World) -> None:
+    first = await world.exchange(briefed("It is early.", request("1+1?")), "2")
+    second = await world.exchange(briefed("It is late.", request("1+1?", "2", "sure?")), "yes")
+    assert second.assignment == first.assignment
 
 
 async def test_a_tool_result_belongs_to_the_call_it_answers(world: World) -> None:

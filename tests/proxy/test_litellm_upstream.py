@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from proxy.__main__ import main
 from proxy.litellm_upstream import LitellmUpstream
 from proxy.routing import Translated, Upstream
 from proxy.settings import Settings
@@ -371,6 +372,15 @@ async def test_an_answer_that_is_let_go_of_lets_go_of_its_connection(anthropic: 
 def test_a_provider_that_litellm_does_not_know_refuses_the_start() -> None:
     with pytest.raises(UsageError, match="nobody"):
         asyncio.run(LitellmUpstream(Settings(), {}).load(["nobody"]))
+
+
+def test_a_provider_that_litellm_does_not_know_is_found_before_the_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text("upstreams: [{name: a, provider: litellm, custom_llm_provider: nobody}]")
+    assert main(["--config", str(config), "--check-config"]) == 2
+    assert "'nobody' is no provider that litellm knows; correct it" in capsys.readouterr().err
 
 
 def test_a_proxy_without_such_an_upstream_never_loads_litellm(tmp_path: Path) -> None:

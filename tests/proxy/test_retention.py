@@ -11,6 +11,7 @@ from msgspec import structs
 
 from proxy.experiments import Experiments
 from proxy.retention import Retention
+from proxy.reward_hours import RewardHours
 from tests.proxy import examples
 from tests.proxy.drawn import DAY, HOUR, Traffic, deploy
 from tfgrpo.experiment import Levels
@@ -43,7 +44,10 @@ def experiments(traffic: Traffic) -> Experiments:
 
 async def look(traffic: Traffic, **ages: float) -> dict[str, Any]:
     """Have a proxy look once, and return what it deleted."""
-    made = Retention(traffic.store, experiments(traffic), RetentionSettings(**ages), pause=0.0, clock=traffic.clock)
+    sums = RewardHours(traffic.store, clock=traffic.clock)
+    made = Retention(
+        traffic.store, experiments(traffic), RetentionSettings(**ages), sums=sums, pause=0.0, clock=traffic.clock
+    )
     await made.look()
     await made.stop()
     return made.stats

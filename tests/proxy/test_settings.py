@@ -48,10 +48,10 @@ def test_the_shipped_file_says_what_the_defaults_are() -> None:
     [
         ({"server": {"prot": 1}}, "server.prot"),
         ({"servre": {}}, "servre"),
-        ({"upstreams": [{"name": "a", "base_url": "http://x", "modles": []}]}, "upstreams.0.modles"),
+        ({"upstreams": [{"name": "a", "base_url": "http://x", "modles": []}]}, "upstreams[0].modles"),
         ({"server": {"port": "many"}}, "server.port"),
         ({"training": {"epochs": 0}}, "training.epochs"),
-        ({"upstreams": [{"name": "a", "base_url": "ftp://x"}]}, "upstreams.0.base_url"),
+        ({"upstreams": [{"name": "a", "base_url": "ftp://x"}]}, "upstreams[0].base_url"),
         ({"grouping": {"ignore": ["("]}}, "grouping.ignore"),
     ],
 )

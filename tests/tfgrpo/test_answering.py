@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-from tests.tfgrpo.scripted import JSON, Reply, refusal, serving
+from tests.tfgrpo.scripted import JSON, Reply, completion, refusal, serving
 from tests.tfgrpo.test_main import home as home
 from tests.tfgrpo.test_main import run, tasks
 from tests.tfgrpo.test_trainer import optimizer
@@ -33,6 +33,11 @@ async def test_a_model_that_refuses_every_rollout_stops_the_run_with_its_reason(
 async def test_rollouts_without_an_answer_are_counted_and_said(home: Path) -> None:
     _, _, err = await trained(home, "Answer: yes", None)
     assert "rollouts gave no answer and count as 0; the first error" in err
+
+
+async def test_empty_answers_are_counted_and_said(home: Path) -> None:
+    _, _, err = await trained(home, "Answer: yes", completion(""))
+    assert "were empty\n" in err
 
 
 async def test_when_no_group_contrasts_it_is_said_with_the_mean_reward(home: Path) -> None:

@@ -41,6 +41,11 @@ def test_an_interrupt_cancels_the_work_and_waits_for_its_end() -> None:
             await asyncio.sleep(0)
             ended.append("cleanly")
 
-    with pytest.raises(KeyboardInterrupt):
-        blocking.run(work)
+    # A shell starts what it puts into the background with interrupts ignored, and whoever waits for one waits for ever.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            blocking.run(work)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert ended == ["cleanly"]

@@ -89,7 +89,7 @@ def test_a_variable_that_names_no_section_is_left_to_the_other_program() -> None
 
 
 def test_broken_json_in_a_variable_is_refused_naming_it_and_not_its_value() -> None:
-    with pytest.raises(UsageError, match="training") as caught:
+    with pytest.raises(UsageError, match="TFGRPO_TRAINING ") as caught:
         load(None, environ={"TFGRPO_TRAINING": "{canary"})
     assert "canary" not in str(caught.value)
 

@@ -26,10 +26,14 @@ def group(*rollouts: Rollout, key: str = "g1", reference: str | None = None) -> 
 
 
 async def critic(
-    reply: Callable[[JSON], Reply], groups: Sequence[Group], given: dict[int, Library] | None = None
+    reply: Callable[[JSON], Reply],
+    groups: Sequence[Group],
+    given: dict[int, Library] | None = None,
+    *,
+    reserve: int | None = 8_000,
 ) -> tuple[list[Critique], list[JSON]]:
     async with serving(reply) as endpoint, Llm(endpoint.model(), ledger=Ledger()) as llm:
-        critic = Critic(Optimizer(llm), given or {}, lambda _: None)
+        critic = Critic(Optimizer(llm, reserve=reserve), given or {}, lambda _: None)
         critiques = await critic.lessons(await critic.summaries(groups), LIBRARY)
         critiques = await critic.proposals(critiques, LIBRARY, [Refusal(Operation("add", (), "Old."), "too long")])
     return critiques, endpoint.requests
@@ -78,6 +82,13 @@ async def test_a_summary_sees_the_library_that_its_rollout_had() -> None:
 async def test_a_very_long_rollout_is_cut_in_the_middle() -> None:
     _, requests = await critic(optimizer, [group(GOOD, rollout(2, "x" * 100_000, 0.0))])
     assert "characters left out" in of_stage(requests, "summarise")[0]
+
+
+async def test_without_a_bound_every_rollout_is_summarised_as_it_is() -> None:
+    long, failed = rollout(2, "x" * 100_000, 0.0), Rollout("t3", (), 0.0, error="timed out")
+    _, requests = await critic(optimizer, [group(GOOD, long, failed)], reserve=None)
+    summaries = of_stage(requests, "summarise")
+    assert [one in said for one, said in zip((GOOD.answer, long.answer), summaries, strict=True)] == [True, True]
 
 
 async def test_a_contrast_shows_task_library_and_rewards() -> None:

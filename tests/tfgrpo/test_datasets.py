@@ -85,6 +85,20 @@ ROWS: list[tuple[str, JSON, str, str]] = [
         "When?",
         "In May.",
     ),
+    (
+        "upload of the reference",
+        {"dataset": "Sums", "source": "training_free_grpo", "question": "2 + 2?", "answer": "4", "meta": None},
+        "2 + 2?",
+        "4",
+    ),
+    (
+        "file of the reference's preparation",
+        {"id": 3, "problem": "When?", "groundtruth": "In May.", "source_id": 71, "index": 3},
+        "When?",
+        "In May.",
+    ),
+    ("final answer", {"prompt": "How far?", "final_answer": 5}, "How far?", "5"),
+    ("columns that a table left empty", {"question": None, "problem": "q", "answer": None, "reference": "5"}, "q", "5"),
     ("worked answer beside the right one", {"problem": "q", "answer": "Long.", "groundtruth": "5"}, "q", "5"),
     ("schema", {"question": "q", "reference": {"type": "null"}}, "q", '{"type": "null"}'),
 ]
@@ -158,6 +172,13 @@ def test_a_row_that_lacks_something_is_refused_with_its_line(line: str) -> None:
 
 def test_a_grader_that_needs_no_reference_takes_rows_without() -> None:
     assert parsed('{"question": "q"}', need_reference=False).tasks[0].reference is None
+
+
+def test_a_row_of_the_reference_may_have_no_answer() -> None:
+    row = '{"dataset": "Sums", "source": "training_free_grpo", "question": "2 + 2?", "answer": null}'
+    assert parsed(row, need_reference=False).tasks[0].reference is None
+    with pytest.raises(DatasetError, match="line 1: no groundtruth"):
+        parsed(row)
 
 
 def test_a_file_without_a_task_is_refused(tmp_path: Path) -> None:

@@ -185,6 +185,22 @@ async def test_an_answer_that_leaves_nothing_makes_the_next_call_wait_for_the_re
     assert clock.now() == 107.0
 
 
+async def test_a_limit_that_lets_others_through_uses_no_patience_up() -> None:
+    answered: list[str] = []
+
+    def reply(request: JSON) -> Reply:
+        text = request["messages"][0]["content"]
+        if text == "last" and len(answered) < 10:
+            return refusal(429, "slow down", retry_after="1")
+        answered.append(text)
+        return "hi"
+
+    async with serving(reply) as endpoint, llm(endpoint.model(), concurrency=2, clock=Clock()) as model:
+        texts = ["last", *map(str, range(10))]
+        await asyncio.gather(*(model.complete([{"role": "user", "content": text}], stage="s") for text in texts))
+    assert (answered[-1], len(endpoint.requests) > 11 + QUICK.attempts) == ("last", True)
+
+
 async def test_a_limit_that_does_not_end_is_an_error_after_so_many_attempts() -> None:
     clock = Clock()
     async with (

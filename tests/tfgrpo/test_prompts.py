@@ -28,6 +28,10 @@ def test_only_our_own_tags_are_escaped() -> None:
     assert prompts.escape(text) == "a < b, <b>, <tasks>, &lt;/rollout>&lt;Task a='1'>"
 
 
+def test_a_tag_with_white_space_or_unseen_signs_inside_is_escaped_too() -> None:
+    assert prompts.escape("< / rollout><\u200b/task><\U000e0061/library>") == "&lt; / rollout>&lt;/task>&lt;/library>"
+
+
 @given(st.text("</>taskrollout \n"))
 def test_no_content_can_open_or_close_a_section(text: str) -> None:
     assert prompts.section("task", text).count("</task>") == 1

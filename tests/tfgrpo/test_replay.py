@@ -127,6 +127,13 @@ def test_a_task_without_the_reference_that_a_grader_needs_is_counted(store: Stor
     assert (len(logged.tasks), logged.skipped) == (1, {replay.NO_REFERENCE: 1})
 
 
+def test_a_task_knows_the_tools_that_its_request_offered(store: Store, log: Log) -> None:
+    tools = [{"type": "function", "function": {"name": "find_order"}}]
+    log.add({"messages": [{"role": "user", "content": "1+1?"}], "tools": tools}, SAID["chat"])
+    (task,) = logged_tasks(store, set_name="math").tasks
+    assert task.tools == frozenset(["function", "find_order"])
+
+
 @pytest.mark.parametrize("api", CALLED)
 def test_a_task_whose_trajectory_calls_tools_is_counted_and_left_to_an_agent(store: Store, log: Log, api: str) -> None:
     log.add(ASKED[api], SAID[api], dialect=api)

@@ -101,6 +101,27 @@ def test_the_answers_of_one_request_are_rollouts_of_their_own(store: Store, log:
     ]
 
 
+def test_a_group_knows_the_tools_that_its_requests_offered(store: Store, log: Log) -> None:
+    tools = [{"type": "function", "function": {"name": "find_order"}}]
+    log.add("1+1?", "2", reward=1.0, tools=tools)
+    log.add("1+1?", "3", reward=0.0)
+    (group,) = traffic.labelled_groups(store, set_name="math")
+    assert group.task.tools == frozenset(["function", "find_order"])
+
+
+def test_a_group_that_called_tools_which_no_request_offered_does_not_know_them(store: Store, log: Log) -> None:
+    called = {"id": "c", "type": "function", "function": {"name": "find_order", "arguments": "{}"}}
+    asked: list[dict[str, Any]] = [
+        {"role": "user", "content": "1+1?"},
+        {"role": "assistant", "content": None, "tool_calls": [called]},
+        {"role": "tool", "tool_call_id": "c", "content": "2"},
+    ]
+    for reward in (1.0, 0.0):
+        log.add(asked, "done", reward=reward)
+    (group,) = traffic.labelled_groups(store, set_name="math")
+    assert group.task.tools is None
+
+
 def test_several_turns_are_one_rollout(store: Store, log: Log) -> None:
     for reward in (1.0, 0.0):
         first = log.add("1+1?", "let me see")

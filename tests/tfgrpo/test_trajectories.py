@@ -16,8 +16,12 @@ SCOPE = trajectories.scope("default", "math")
 IGNORE = tuple(re.compile(pattern) for pattern in trajectories.IGNORED_BY_DEFAULT)
 
 
-def request_keys(within: str, request: Request, ignore: trajectories.Patterns = ()) -> tuple[str, ...]:
+def sought(within: str, request: Request, ignore: trajectories.Patterns = ()) -> tuple[trajectories.Sought, ...]:
     return trajectories.request_keys(within, request, trajectories.chain(within, request, ignore))
+
+
+def request_keys(within: str, request: Request, ignore: trajectories.Patterns = ()) -> tuple[str, ...]:
+    return tuple(one.key for one in sought(within, request, ignore))
 
 
 def answer_keys(
@@ -89,10 +93,10 @@ def test_a_tool_result_finds_the_exchange_that_asked_for_it_even_when_the_histor
     assert request_keys(SCOPE, rewritten)[0] in left
 
 
-def test_the_keys_of_one_answer_stand_side_by_side_in_an_index() -> None:
-    with_system, without = answer_keys(SCOPE, ask(Message("system", "Be brief."), user("hi")), answered(said("hello")))
-    assert with_system != without
-    assert with_system[: -trajectories.SYSTEM_DIGITS] == without[: -trajectories.SYSTEM_DIGITS]
+def test_an_answer_has_one_key_whatever_the_system_text_before_it() -> None:
+    briefed = answer_keys(SCOPE, ask(Message("system", "Be brief."), user("hi")), answered(said("hello")))
+    assert briefed == answer_keys(SCOPE, ask(user("hi")), answered(said("hello")))
+    assert len(briefed) == 1
 
 
 def test_a_previous_response_id_is_the_first_key() -> None:
@@ -142,11 +146,11 @@ def test_a_system_text_that_changed_does_not_break_the_chain() -> None:
     assert request_keys(SCOPE, ask(Message("system", "s2"), user("a"), said("b")))[-1] in left
 
 
-def test_the_same_system_text_is_the_stronger_evidence() -> None:
+def test_the_mark_of_an_exchange_is_the_one_its_next_turn_looks_for() -> None:
     one, two = (ask(Message("system", text), user("a")) for text in ("s1", "s2"))
-    other, own = (answer_keys(SCOPE, first, answered(said("b"))) for first in (one, two))
-    found = request_keys(SCOPE, ask(*two.messages, said("b"), user("c")))
-    assert (found[0] in own, found[0] in other) == (True, False)
+    other, own = (trajectories.chain(SCOPE, first).system for first in (one, two))
+    found = sought(SCOPE, ask(*two.messages, said("b"), user("c")))[0]
+    assert (found.system == own, found.system == other) == (True, False)
 
 
 def test_what_was_answered_last_is_found_before_an_older_tool_call() -> None:

@@ -93,6 +93,9 @@ async def test_thoughts_alone_are_an_empty_answer_and_a_cut_one_is_counted() -> 
     async with serving(lambda _: said) as endpoint, llm(endpoint.model(), ledger=ledger) as model:
         assert (await model.complete(HELLO, stage="s")).text == ""
     assert (ledger.total().empty, ledger.total().cut) == (1, 1)
+    assert ledger.total().remark == (
+        "of 1 answers 1 were empty and 1 were cut off at a limit of length: give the model more tokens"
+    )
 
 
 def test_a_configured_price_needs_no_table_and_no_price_needs_litellm() -> None:

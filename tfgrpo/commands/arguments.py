@@ -219,6 +219,9 @@ def _sets(made: argparse.ArgumentParser) -> None:
     history = _action(actions, "history", "who changed what, when and why, the newest first")
     history.add_argument("set", type=_set_name, metavar="S")
     history.add_argument("--verify", action="store_true", help="recompute the hashes, and say where they break")
+    _action(actions, "pending", "lessons that too few groups back to be active").add_argument(
+        "set", type=_set_name, metavar="S"
+    )
     rollback = _action(actions, "rollback", "go back to the deployment before")
     rollback.add_argument("set", type=_set_name, metavar="S")
     rollback.add_argument("--reason", default="by hand", help="what the history shall say")

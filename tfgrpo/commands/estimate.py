@@ -49,7 +49,7 @@ class _Silent:
 
 def run(arguments: Namespace) -> int:
     """Rehearse, and print what each stage would take."""
-    settings = configuration(arguments, "store", "training")
+    settings = configuration(arguments, "store", "training", "apps", "safety")
     model = named(settings.training.optimizer, settings.training.policy, "training.optimizer")
     with opened(settings, migrate=arguments.source == "dataset") as store:
         material = gathered(store, arguments, settings)

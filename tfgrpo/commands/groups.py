@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tfgrpo.commands.output import emit, note, say
-from tfgrpo.commands.session import configuration, metrics, opened
+from tfgrpo.commands.session import configuration, metrics, opened, teaching
 from tfgrpo.store import Store
+from tfgrpo.teaching import EVERYONE, Teaching, left_out
 from tfgrpo.traffic import Census, census
 from tfgrpo.weighing import REWARD_ONLY, Metrics
 
@@ -25,25 +26,27 @@ REMEDIES: Final[Mapping[str, str]] = {
 
 def run(arguments: Namespace) -> int:
     """Print the census."""
-    settings = configuration(arguments, "store", "metrics")
+    settings = configuration(arguments, "store", "metrics", "apps", "safety")
     with opened(settings) as store:
-        counted, unnamed = of_set(store, arguments.set, metrics(settings))
+        counted, unnamed = of_set(store, arguments.set, metrics(settings), teaching(settings, arguments.set))
     if unnamed:
         note(unrecorded(arguments.set))
     if arguments.json:
         emit(as_json(counted))
     else:
-        say(explain(counted))
+        say(explain(counted, arguments.set))
     return 0
 
 
-def of_set(store: Store, set_name: str | None, weighed_by: Metrics = REWARD_ONLY) -> tuple[Census, bool]:
+def of_set(
+    store: Store, set_name: str | None, weighed_by: Metrics = REWARD_ONLY, taught: Teaching = EVERYONE
+) -> tuple[Census, bool]:
     """Return the census of a set, or of traffic under no set (True) where the set has recorded none."""
-    counted = census(store, set_name=set_name, metrics=weighed_by)
-    if set_name is None or counted.trajectories:
+    counted = census(store, set_name=set_name, metrics=weighed_by, teaching=taught)
+    if set_name is None or counted.trajectories or counted.not_teaching:
         return counted, False
-    without = census(store, unnamed=True, metrics=weighed_by)
-    return (without, True) if without.trajectories else (counted, False)
+    without = census(store, unnamed=True, metrics=weighed_by, teaching=taught)
+    return (without, True) if without.trajectories or without.not_teaching else (counted, False)
 
 
 def unrecorded(set_name: str) -> str:
@@ -65,11 +68,12 @@ def as_json(counted: Census) -> dict[str, Any]:
         "contrasting": counted.contrasting,
         "not_contrasting": dict(counted.not_contrasting),
         "without_bodies": counted.without_bodies,
+        "not_teaching": dict(counted.not_teaching),
         "near": [{"left": one.left, "right": one.right} for one in counted.near],
     }
 
 
-def explain(counted: Census) -> str:
+def explain(counted: Census, set_name: str | None = None) -> str:
     """Return a census as people read it."""
     lines = [
         f"{counted.trajectories} trajectories, {counted.labelled} of them labelled, in {counted.groups} groups",
@@ -81,9 +85,11 @@ def explain(counted: Census) -> str:
             lines.append(f"{count} do not: {reason}" + (f" ({remedy})" if remedy else ""))
     if counted.without_bodies:
         lines.append(without_bodies(counted))
+    if counted.not_teaching:
+        lines.append(left_out(counted.not_teaching, set_name))
     lines += [
         f"nearly one task, but for {near.left!r} against {near.right!r} (see grouping.ignore)" for near in counted.near
     ]
-    if not counted.trajectories and not counted.without_bodies:
+    if not counted.trajectories and not counted.without_bodies and not counted.not_teaching:
         lines.append("nothing is recorded yet: send requests through the proxy, and label their answers")
     return "\n".join(lines)

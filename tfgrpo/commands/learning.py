@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tfgrpo import assembly
 from tfgrpo.answering import Answering
@@ -19,9 +19,10 @@ from tfgrpo.evaluation import Evaluation
 from tfgrpo.llm import Llm
 from tfgrpo.memo import Memo
 from tfgrpo.rollouts import Runner
+from tfgrpo.safety.quorum import carrying, settle
 from tfgrpo.splits import Splits
 from tfgrpo.trainer import Learned, Listener, Practice, Trainer
-from tfgrpo.types import VersionStatus
+from tfgrpo.types import Library, Pending, Refusal, VersionStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Result:
     """What was learned, and what the gate says of it: None when it was not asked."""
 
     learned: Learned
+    pending: tuple[Pending, ...] = ()
+    held: tuple[Refusal, ...] = ()
     gate: Evaluation | None = None
     verdict: VersionStatus = "unproven"
 
@@ -44,8 +47,22 @@ async def learn(job: Job, material: Material) -> Result:
         ):
             trainer = trainer_of(job, material, llm, progress)
             if material.splits is None:
-                return Result(await trainer.learn(material.groups, material.library))
+                return settled(job, material, await trainer.learn(material.groups, _start(job, material)))
             return await _practised(job, trainer, material, material.splits, memo)
+
+
+def settled(job: Job, material: Material, learned: Learned) -> Result:
+    """Divide what was learned into what may be active and what is pending, where a quorum is asked for."""
+    if material.quorum is None:
+        return Result(learned)
+    limits = assembly.limits(job.settings.training, job.recipe)
+    found = settle(material.library, learned, material.quorum, waiting=material.waiting, run=job.id, limits=limits)
+    return Result(replace(learned, library=found.library), found.pending, found.held)
+
+
+def _start(job: Job, material: Material) -> Library:
+    """Return the library that logged groups are held against: what is pending stands in it, to be confirmed."""
+    return carrying(material.library, material.waiting, assembly.limits(job.settings.training, job.recipe))
 
 
 def trainer_of(job: Job, material: Material, llm: Llm, listener: Listener) -> Trainer:
@@ -59,6 +76,7 @@ def trainer_of(job: Job, material: Material, llm: Llm, listener: Listener) -> Tr
         given=material.given,
         mode=mode(job.arguments, job.settings),
         inherited=material.inherited,
+        quorum=material.quorum,
     )
 
 
@@ -88,17 +106,21 @@ async def _practised(job: Job, trainer: Trainer, material: Material, splits: Spl
         ) as runner,
     ):
         answering = Answering(runner)
-        learned = await trainer.practise(splits.train, material.library, practice_of(job, material, splits, answering))
+        practised = await trainer.practise(
+            splits.train, material.library, practice_of(job, material, splits, answering)
+        )
+        result = settled(job, material, practised)
+        learned = result.learned
         answering.check()
         if said := answering.report():
             note(said)
         if not recipe.gate or learned.library.experiences == material.library.experiences:
-            return Result(learned)
+            return result
         if len(splits.held_out) < FEWEST:
             note(
                 f"{len(splits.held_out)} tasks are held out, and under {FEWEST} none can show anything: no gate; test "
                 "the version with `tfgrpo evaluate`"
             )
-            return Result(learned)
+            return result
         found = await judged(job, runner, trainer.listener, material, learned.library)
-        return Result(learned, found, found.word(training.gate.minimum_effect))
+        return replace(result, gate=found, verdict=found.word(training.gate.minimum_effect))

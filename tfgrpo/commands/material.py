@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from msgspec import structs
 
 from tfgrpo.commands import groups as census
-from tfgrpo.commands import memory
+from tfgrpo.commands import memory, quorums
 from tfgrpo.commands.output import note
 from tfgrpo.commands.runner import is_agent
-from tfgrpo.commands.session import grader, metrics, mode
+from tfgrpo.commands.session import grader, metrics, mode, teaching
 from tfgrpo.configuration import Configuration, Training
 from tfgrpo.errors import Conflict, DatasetError, UsageError
 from tfgrpo.evaluation import Guard
 from tfgrpo.recipe import RECIPES
-from tfgrpo.replay import logged_tasks
+from tfgrpo.replay import Logged, logged_tasks
+from tfgrpo.safety.quorum import Quorum
 from tfgrpo.sources import load
 from tfgrpo.splits import Splits, split
 from tfgrpo.store import Store
-from tfgrpo.traffic import answered_groups, labelled_groups
-from tfgrpo.types import EMPTY_VERSION, Group, Library, Refusal, Task
+from tfgrpo.teaching import Teaching, left_out
+from tfgrpo.traffic import Census, answered_groups, labelled_groups
+from tfgrpo.types import EMPTY_VERSION, Group, Library, Pending, Refusal, Task
 from tfgrpo.weighing import Metrics
 
 
@@ -40,6 +42,22 @@ class Material:
     given: dict[int, Library]
     guards: tuple[Guard, ...] = ()
     inherited: tuple[Refusal, ...] = ()
+    not_teaching: Mapping[str, int] = field(default_factory=dict)
+    """Exchanges that are left out because their app does not teach the set, by app."""
+    quorum: Quorum | None = None
+    """What its lessons need before they may be active; None: nothing, as for a data set."""
+    waiting: tuple[Pending, ...] = ()
+    """The lessons of earlier runs that are below the quorum."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """The census of what teaches the set; `unnamed`: the set has no traffic, so that is traffic under none."""
+
+    counted: Census
+    unnamed: bool
+    taught: Teaching
+    quorum: Quorum
 
 
 def gathered(store: Store, arguments: Namespace, settings: Configuration) -> Material:
@@ -57,14 +75,34 @@ def _found(store: Store, arguments: Namespace, settings: Configuration) -> Mater
     library = structs.replace(library, next_id=max(library.next_id, store.sets.next_id(arguments.set)))
     if arguments.source == "dataset":
         return Material((), _dataset(store, arguments, settings), parent, library, {}, _guards(arguments, settings))
+    recorded = _recorded(store, arguments, settings)
+    left_out = recorded.counted.not_teaching
     if arguments.source == "replay":
-        splits = _logged(store, arguments, settings)
-        return Material((), splits, parent, library, {}, _guards(arguments, settings))
-    groups = _groups(
-        store, arguments, parent, blind=mode(arguments, settings) == "neither", weighed_by=metrics(settings)
-    )
+        tasks = _logged(store, arguments, settings, recorded)
+        splits = _split(tasks.tasks, f"the traffic of {arguments.set}", arguments, settings.training)
+        quorum = quorums.asked(recorded.quorum, tasks.principals, library)
+        guards = _guards(arguments, settings)
+        waiting = quorums.waiting(store, arguments.set, library)
+        return Material((), splits, parent, library, {}, guards, not_teaching=left_out, quorum=quorum, waiting=waiting)
+    blind = mode(arguments, settings) == "neither"
+    groups = _groups(store, arguments, parent, recorded, blind=blind, weighed_by=metrics(settings))
     given = {group.version: store.sets.version(arguments.set, group.version).library for group in groups}
-    return Material(tuple(groups), None, parent, library, given)
+    quorum = quorums.asked(recorded.quorum, {one.key: one.principals for one in groups}, library)
+    waiting = quorums.waiting(store, arguments.set, library)
+    return Material(tuple(groups), None, parent, library, given, not_teaching=left_out, quorum=quorum, waiting=waiting)
+
+
+def _recorded(store: Store, arguments: Namespace, settings: Configuration) -> _Recorded:
+    """Return how the traffic that teaches the set falls into groups, and say what is left out of it."""
+    taught = teaching(settings, arguments.set)
+    counted, unnamed = census.of_set(store, arguments.set, metrics(settings), taught)
+    if unnamed:
+        note(census.unrecorded(arguments.set))
+    if counted.not_teaching:
+        note(left_out(counted.not_teaching, arguments.set))
+    set_name = None if unnamed else arguments.set
+    quorum = quorums.needed(store, settings, set_name, taught)
+    return _Recorded(counted, unnamed, taught, quorum)
 
 
 def _dataset(store: Store, arguments: Namespace, settings: Configuration) -> Splits:
@@ -79,21 +117,19 @@ def _dataset(store: Store, arguments: Namespace, settings: Configuration) -> Spl
     )
 
 
-def _logged(store: Store, arguments: Namespace, settings: Configuration) -> Splits:
+def _logged(store: Store, arguments: Namespace, settings: Configuration, recorded: _Recorded) -> Logged:
     """Return the logged tasks of the set, or of the traffic under no set where it has none of its own."""
-    _, unnamed = census.of_set(store, arguments.set)
-    if unnamed:
-        note(census.unrecorded(arguments.set))
     found = logged_tasks(
         store,
-        set_name=None if unnamed else arguments.set,
-        unnamed=unnamed,
+        set_name=None if recorded.unnamed else arguments.set,
+        unnamed=recorded.unnamed,
         need_reference=grader(arguments, settings).needs_reference,
         tools=is_agent(arguments, settings.training),
+        teaching=recorded.taught,
     )
     if found.skipped:
         note(f"left out: {found.explain()}")
-    return _split(found.tasks, f"the traffic of {arguments.set}", arguments, settings.training)
+    return found
 
 
 def _split(tasks: Sequence[Task], name: str, arguments: Namespace, training: Training) -> Splits:
@@ -114,26 +150,27 @@ def _guards(arguments: Namespace, settings: Configuration) -> tuple[Guard, ...]:
     return tuple(Guard(str(path), load(path, need_reference=needs).tasks) for path in arguments.guard)
 
 
-def _groups(store: Store, arguments: Namespace, parent: int, *, blind: bool, weighed_by: Metrics) -> list[Group]:
+def _groups(
+    store: Store, arguments: Namespace, parent: int, recorded: _Recorded, *, blind: bool, weighed_by: Metrics
+) -> list[Group]:
     """Return the groups to learn from; Conflict, with the reasons, when there is none.
 
     Left out is what the parent library has learned from already. What went into a version that was never deployed is
     taken again: its lessons are not in the parent.
     """
-    counted, unnamed = census.of_set(store, arguments.set, weighed_by)
-    if unnamed:
-        note(census.unrecorded(arguments.set))
+    counted, unnamed, taught = recorded.counted, recorded.unnamed, recorded.taught
     if counted.without_bodies:
         note(census.without_bodies(counted))
     runs = [version.run for version in store.sets.lineage(arguments.set, parent) if version.run]
-    skip = set() if arguments.reuse else store.runs.learned_from(runs)
+    waits = store.pending.of(arguments.set)
+    skip = set() if arguments.reuse else store.runs.learned_from([*runs, *quorums.unversioned(store, arguments.set)])
     set_name = None if unnamed else arguments.set
     found = (
-        answered_groups(store, set_name=set_name, unnamed=unnamed, skip=skip)
+        answered_groups(store, set_name=set_name, unnamed=unnamed, skip=skip, teaching=taught)
         if blind
-        else labelled_groups(store, set_name=set_name, unnamed=unnamed, skip=skip, metrics=weighed_by)
+        else labelled_groups(store, set_name=set_name, unnamed=unnamed, skip=skip, metrics=weighed_by, teaching=taught)
     )
-    if found:
+    if found or quorums.completed(recorded.quorum, waits):
         return found
     if blind:
         raise Conflict("no group holds rollouts that answer differently, so there is nothing to contrast")
@@ -143,5 +180,6 @@ def _groups(store: Store, arguments: Namespace, parent: int, *, blind: bool, wei
             "take them again with --reuse"
         )
     raise Conflict(
-        "no group contrasts, so there is nothing to learn from: " + "; ".join(census.explain(counted).split("\n"))
+        "no group contrasts, so there is nothing to learn from: "
+        + "; ".join(census.explain(counted, arguments.set).split("\n"))
     )

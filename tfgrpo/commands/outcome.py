@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from tfgrpo import library
-from tfgrpo.commands import memory
+from tfgrpo.commands import memory, quorums
 from tfgrpo.commands.job import Job
 from tfgrpo.commands.learning import Result
 from tfgrpo.commands.material import Material
@@ -48,6 +48,8 @@ def used(learned: Learned) -> tuple[str, ...]:
 def stored(job: Job, material: Material, result: Result) -> JSON:
     """Store the new version, deploy it where asked and allowed, and return the run's result."""
     told = as_json(job, material, result)
+    if material.quorum is not None:
+        job.store.pending.replace(job.arguments.set, result.pending)
     if _texts(result.learned.library) == _texts(material.library):
         return told
     version = _known(job, material, result) or job.store.sets.add_version(
@@ -92,10 +94,13 @@ def as_json(job: Job, material: Material, result: Result) -> JSON:
         "lessons": sum(step.lessons for step in steps),
         "proposals": sum(step.proposals for step in steps),
         "applied": [of_operation(one) for step in steps for one in step.applied],
-        "refused": [_refusal(one) for step in steps for one in step.refused],
+        "refused": [_refusal(one) for one in (*(one for step in steps for one in step.refused), *result.held)],
         "taken_back": [_refusal(one) for step in steps for one in step.taken_back],
+        "pending": quorums.told(result.pending),
+        "quorum": None if material.quorum is None else str(material.quorum),
         "harmful": memory.kept(learned),
         "inherited": len(material.inherited),
+        "not_teaching": dict(material.not_teaching),
         "policy_model": _models(learned),
         "faults": [fault for step in steps for fault in step.faults],
         "steps": [_step(number, step, fresh=material.splits is not None) for number, step in enumerate(steps, 1)],
@@ -121,6 +126,10 @@ def report(result: JSON, total: Usage) -> None:
     if not result["contrasting"]:
         say(_alike(result))
         return
+    if result["quorum"] == str(quorums.NONE):
+        say("one group was enough for a lesson: no quorum was asked for (safety.min_groups, safety.min_principals)")
+    if result["pending"]:
+        say(quorums.explain(result["pending"], result["quorum"], result["set"]))
     if result["version"] is None:
         say("the library did not change, so there is no new version; `tfgrpo runs show` says what was refused and why")
         return

@@ -93,6 +93,9 @@ def asked(proof: Proof, rollouts: int, work: Callable[[Runner], Awaitable[T]]) -
     except KeyboardInterrupt:
         kept = f"interrupted: {proof.ledger.total().calls} finished calls are kept in {proof.settings.memo}"
         raise KeyboardInterrupt(f"{kept}; the same command goes on from there") from None
+    finally:
+        if said := proof.ledger.total().remark:
+            note(said)
 
 
 def model_note(proof: Proof, version: Version) -> str:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tfgrpo import gym
+from tfgrpo import teaching as teachers
 from tfgrpo.commands.output import note
 from tfgrpo.configuration import Configuration, GraderSettings, Model, Section, Training, load
 from tfgrpo.errors import UsageError
@@ -24,6 +25,7 @@ from tfgrpo.llm import Llm
 from tfgrpo.memo import Memo
 from tfgrpo.modes import Mode
 from tfgrpo.store import Rules, Store
+from tfgrpo.teaching import Teaching
 from tfgrpo.usage import Ledger
 from tfgrpo.weighing import Metric, Metrics
 
@@ -101,6 +103,11 @@ def judge_of(training: Training) -> Model:
 def metrics(settings: Configuration) -> Metrics:
     """Return how the labels of several metrics come to a reward."""
     return {name: Metric(one.weight, one.worst, one.best) for name, one in settings.training.metrics.items()}
+
+
+def teaching(settings: Configuration, set_name: str | None) -> Teaching:
+    """Return whose traffic teaches a set, and whose labels count."""
+    return teachers.of_set(set_name, settings.apps)
 
 
 def mode(arguments: Namespace, settings: Configuration) -> Mode:

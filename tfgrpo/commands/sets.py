@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import Any
 
 from tfgrpo import library
-from tfgrpo.commands import history, reviews, set_files
+from tfgrpo.commands import history, quorums, reviews, set_files
 from tfgrpo.commands.output import emit, note, of_deployment, of_version, say
 from tfgrpo.commands.session import configuration, opened
 from tfgrpo.errors import NotFound, UsageError
@@ -36,6 +36,8 @@ def run(arguments: Namespace) -> int:
                 _deployed(_deploy(store, arguments, settings.training.deployable), as_json=arguments.json)
             case "import":
                 set_files.take(store, arguments, Limits(settings.training.max_entries, settings.training.max_words))
+            case "pending":
+                quorums.show(store, arguments.set, as_json=arguments.json)
             case "export":
                 set_files.give(find(store, *arguments.version), arguments)
             case "approve" | "reject":

@@ -13,7 +13,7 @@ from tfgrpo.commands import lease, outcome
 from tfgrpo.commands.job import Job
 from tfgrpo.commands.learning import learn
 from tfgrpo.commands.material import Material, gathered
-from tfgrpo.commands.output import emit
+from tfgrpo.commands.output import emit, note
 from tfgrpo.commands.session import configuration, interruptible, named, opened
 from tfgrpo.errors import BudgetExceeded, ModelError, TfgrpoError
 from tfgrpo.store.runs import RunStatus
@@ -24,7 +24,7 @@ JSON: TypeAlias = dict[str, Any]
 
 def run(arguments: Namespace) -> int:
     """Train, store the version, deploy it where asked."""
-    settings = configuration(arguments, "store", "training")
+    settings = configuration(arguments, "store", "training", "apps", "safety")
     named(settings.training.optimizer, settings.training.policy, "training.optimizer")
     ledger = Ledger(max_usd=arguments.max_usd, max_tokens=arguments.max_tokens)
     with opened(settings, migrate=arguments.source == "dataset") as store:
@@ -44,6 +44,8 @@ def run(arguments: Namespace) -> int:
             result = _finished(Job(run_id, store, arguments, settings, ledger), material)
         finally:
             lease.release(store.runs, run_id)
+            if said := ledger.total().remark:
+                note(said)
     if arguments.json:
         emit(result)
     else:
@@ -72,6 +74,7 @@ def _finished(job: Job, material: Material) -> JSON:
     stages = {stage: as_json(usage) for stage, usage in ledger.stages().items()}
     told = {**told, "usage": {**stages, "total": as_json(ledger.total())}}
     # Groups that changed nothing may be learned from again.
-    used = outcome.used(result.learned) if told["version"] is not None else ()
+    changed = told["version"] is not None or result.pending != material.waiting
+    used = outcome.used(result.learned) if changed else ()
     runs.finish(job.id, status="finished", result=told, used=used)
     return told

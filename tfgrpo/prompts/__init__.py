@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Final, Literal, TypeAlias
 
+from tfgrpo.safety import hidden
+
 Stage: TypeAlias = Literal["summarise", "contrast", "propose", "consolidate"]
 
 TAGS: Final = (
@@ -25,7 +27,8 @@ TAGS: Final = (
     "operations",
 )
 
-_TAG: Final = re.compile(rf"<(?=/?(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
+# White space inside a tag does not keep a model from taking it for one.
+_TAG: Final = re.compile(rf"<(?=\s{{0,9}}/?\s{{0,9}}(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
 
 
 def system(stage: Stage, *, max_words: int, lessons: int = 1) -> str:
@@ -51,8 +54,11 @@ def message(sections: Iterable[str]) -> str:
 
 
 def escape(text: str) -> str:
-    """Return `text` with the opening bracket of our own tags, and of nothing else, written as `&lt;`."""
-    return _TAG.sub("&lt;", text)
+    """Return `text` with the opening bracket of our own tags, and of nothing else, written as `&lt;`.
+
+    What nobody sees is taken out first, for it could stand inside a tag.
+    """
+    return _TAG.sub("&lt;", hidden.without(text))
 
 
 def shorten(text: str, characters: int) -> str:

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from tfgrpo.dialects.chat import Chat
 from tfgrpo.recorded.formats import Piece
-from tfgrpo.trajectories import Patterns, answer_keys, chain, group_key, request_keys, scope
+from tfgrpo.trajectories import Patterns, Sought, answer_keys, chain, group_key, request_keys, scope
 from tfgrpo.types import Assignment, Bodies, Exchange, Label, Request, Response
 
 Placed: TypeAlias = tuple[Exchange, Bodies, Assignment | None, Label | None]
@@ -29,7 +29,7 @@ class Placing:
     def __init__(self, app: str, set_name: str, *, ignore: Patterns, system: bool) -> None:
         self._app, self._set = app, set_name
         self._ignore, self._system = ignore, system
-        self._found: dict[str, list[Exchange]] = {}
+        self._found: dict[str, list[tuple[Exchange, str]]] = {}
         self._continued: set[str] = set()
 
     def place(self, pieces: Iterable[Piece]) -> Iterator[Placed]:
@@ -48,14 +48,16 @@ class Placing:
         name = "imported-" + _digest(self._app, self._set, piece.id)
         exchange = self._exchange(piece, name, parent, asked, answered)
         for key in answer_keys(within, said, answered):
-            self._found.setdefault(key, []).append(exchange)
+            self._found.setdefault(key, []).append((exchange, said.system))
         begins = None if parent else self._assignment(exchange)
         return exchange, bodies, begins, self._label(piece, exchange)
 
-    def _parent(self, keys: Iterable[str]) -> Exchange | None:
+    def _parent(self, keys: Iterable[Sought]) -> Exchange | None:
         """Return the oldest exchange that has this evidence and no child; then the new one continues it."""
-        for key in keys:
-            for one in self._found.get(key, ()):
+        for sought in keys:
+            known = self._found.get(sought.key, [])
+            same = [of for of in known if of[1] == sought.system] if sought.system else []
+            for one, _ in (*same, *known):
                 if one.id not in self._continued:
                     self._continued.add(one.id)
                     return one

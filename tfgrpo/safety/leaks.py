@@ -1,18 +1,20 @@
-"""Lessons that quote: words in a row, names, numbers or codes that stand in the trajectories of a single group only.
+"""Lessons that quote: words in a row, names, numbers, codes or answers that a single group of the step holds.
 
 A lesson is worth something beyond the task it came from. One that repeats what a single group said carries its answer,
-or whom it was about, to everybody. What several groups share is taken for the language of the work.
+or whom it was about, to everybody. What several groups share is taken for the language of the work, and so is what
+stands in the library already.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
-from tfgrpo.safety import grammar
+from tfgrpo.safety import grammar, tools
+from tfgrpo.safety.holdings import Holdings, bare, holdings, in_a_row, names, parts, plain
 from tfgrpo.types import Group, Library
 
 WORDS: Final = 8
@@ -20,18 +22,28 @@ WORDS: Final = 8
 FEWEST: Final = 2
 """Groups from which on a word can be told to be one group's own: with one, every word is."""
 
-_WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_NUMBER: Final = re.compile(r"\d{3,}")
-_CODE: Final = re.compile(r"(?=\w*\d)(?=\w*[^\W\d])\w{5,}")
-_NAME: Final = re.compile(r"(?<=[\w,] )[A-Z][^\W\d_]{2,}")
-"""A capital that no sentence begins with."""
+_NUMBER: Final = re.compile(r"(?<![^\W\d_])\d{3,}(?![^\W\d_])")
+_ROUND: Final = (100, 180, 360, 365, 366, 1_000, 1_024, 10_000, 1_000_000)
+_CALENDAR: Final = (
+    "monday|tuesday|wednesday|thursday|friday|saturday|sunday|january|february|march|april|may|june|july|august"
+    "|september|october|november|december"
+)
+_EVERYDAY: Final = frozenset(_CALENDAR.split("|")) | {str(number) for number in _ROUND}
+"""Numbers and names of everybody's. They are an answer's own only where they are the answer."""
+_CODE: Final = re.compile(r"\b(?=\w*\d)(?=\w*[^\W\d_])\w{5,}")
+_CAPITAL: Final = re.compile(r"(?<![^\W_])(?=\w{3})[^\W\d_a-z][^\W\d_]+(?:['’][^\W\d_]{3,})?")
+_ANSWER: Final = re.compile(
+    r"(?:\b(?:answers?|results?|solutions?|totals?)\W+(?:\w+\W+){0,3}?(?:is|are|be|as|equals?|with|of)\b|=)\W*",
+    re.IGNORECASE,
+)
+"""What stands before an answer that is given away."""
 
 
 class Guard:
-    """Says of a text why it cannot be a lesson: by `check`, or for what it shares with one of `groups`.
+    """Says of a text why it cannot be a lesson: by `check`, for tools it names, or for what it shares with one group.
 
-    Names, numbers and codes are those of the groups' tasks and references; words in a row those of all their messages,
-    but for what stands in `library` already: a rollout that repeats a lesson it was given owns nothing of it.
+    Compared is all that a group holds: messages, what tools are called with, references, and what labels say. A name
+    that begins a sentence of the lesson must stand in what the model did not say itself.
     """
 
     def __init__(
@@ -41,49 +53,55 @@ class Guard:
         check: Callable[[str], str | None] = grammar.fault,
     ) -> None:
         self._groups = groups
-        self._known = set(_runs(*(entry.text for entry in library.experiences)))
+        texts = [entry.text for entry in library.experiences]
+        self._known = {*in_a_row(texts, WORDS), *parts(texts)}
         self._check = check
+        offered = [group.task.tools for group in groups if group.task.tools is not None]
+        self._tools = frozenset[str]().union(*offered) if offered else None
 
     def __call__(self, text: str) -> str | None:
         """Return the reason for which `text` is refused, None when it is not."""
+        return next(self._reasons(text), None)
+
+    def _reasons(self, text: str) -> Iterator[str]:
         if (reason := self._check(text)) is not None:
-            return reason
-        if run := next((run for run in _runs(text) if self._spoken[run] == 1 and run not in self._known), None):
-            return f"it shares {WORDS} words in a row with one group ({run!r}); say what holds beyond it"
+            yield reason
+        if self._tools is not None and (reason := tools.fault(text, self._tools)) is not None:
+            yield reason
+        for run in in_a_row([text], WORDS):
+            if run not in self._known and self._held.count(run) == 1:
+                yield f"it shares {WORDS} words in a row with one group ({run!r}); say what holds beyond it"
         if len(self._groups) < FEWEST:
-            return None
-        if token := next((token for token in _rare(text) if self._named[token.casefold()] == 1), None):
-            return f"it holds {token!r}, which only one group's task knows; say what holds beyond it"
-        return None
+            return
+        everybody = self._known | (_EVERYDAY - set(self._answers))
+        for token in self._rare(text):
+            if bare(token) not in everybody:
+                yield f"it holds {token!r}, which only one group knows; say what holds beyond it"
+        for answer in self._answers:
+            if self._gives(text, answer):
+                yield f"it gives {answer!r} away, the right answer of only one group; say what holds beyond it"
+
+    def _rare(self, text: str) -> Iterator[str]:
+        """Yield the numbers, codes and names of a text that only one group holds."""
+        held, inside = self._held, names([text])
+        yield from (number for number in _NUMBER.findall(plain(text)) if held.tokens[number] == 1)
+        yield from (code for code in _CODE.findall(plain(text)) if held.tokens[code.casefold()] == 1)
+        for word in _CAPITAL.findall(text):
+            name = bare(word)
+            if held.tokens[name] == 1 and name in (held.names if name in inside else held.addressed):
+                yield word
+
+    @staticmethod
+    def _gives(text: str, answer: str) -> bool:
+        ends = (text[found.end() :].casefold() for found in _ANSWER.finditer(text))
+        return any(re.match(rf"{re.escape(answer)}(?!\w)", end) for end in ends)
 
     @cached_property
-    def _spoken(self) -> Counter[str]:
-        """In how many groups each run of words stands."""
-        return Counter(run for group in self._groups for run in set(_runs(*_texts(group))))
+    def _held(self) -> Holdings:
+        return holdings(self._groups)
 
     @cached_property
-    def _named(self) -> Counter[str]:
-        """In how many groups' tasks each word stands, however it is written."""
-        words: Counter[str] = Counter()
-        for group in self._groups:
-            said = [*(message.text for message in group.task.messages), group.task.reference or ""]
-            words.update({word.casefold() for text in said for word in re.findall(r"\w+", text)})
-        return words
-
-
-def _texts(group: Group) -> list[str]:
-    messages = [*group.task.messages, *(message for rollout in group.rollouts for message in rollout.messages)]
-    return [message.text for message in messages if message.role != "system"]
-
-
-def _runs(*texts: str) -> list[str]:
-    runs: list[str] = []
-    for text in texts:
-        words = [word.casefold() for word in _WORD.findall(text)]
-        runs += [" ".join(words[at : at + WORDS]) for at in range(len(words) - WORDS + 1)]
-    return runs
-
-
-def _rare(text: str) -> list[str]:
-    """Return what may be a group's own: numbers of three digits or more, codes, and names."""
-    return [*_NUMBER.findall(text), *_CODE.findall(text), *_NAME.findall(text)]
+    def _answers(self) -> list[str]:
+        """The right answers that only one group has."""
+        found = Counter(group.task.reference.strip().casefold() for group in self._groups if group.task.reference)
+        return [answer for answer, count in found.items() if count == 1 and answer]

@@ -103,19 +103,19 @@ def _always(_: str) -> bool:
     return True
 
 
+_PRIVATE_KEY: Final = r"-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\\\s]*(?:-----END [A-Z ]*PRIVATE KEY-----)?"
 _KEYS: Final = (
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[A-Za-z0-9+/=\\\s]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
-    r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",
-    r"\b(?:sk|pk|rk)[-_](?:[a-z]{2,8}[-_]){0,3}[A-Za-z0-9_-]{16,}",
-    r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
-    r"\b(?:gh[oprsu]_|github_pat_|glpat-|npm_|pypi-|hf_|gsk_|xai-|r8_|dop_v1_|shp(?:at|ss)_)[\w-]{16,}",
-    r"\bxox[abeoprs]-[\w-]{10,}",
-    r"\bAIza[\w-]{30,}",
-    r"\bSG\.[\w-]{16,}\.[\w-]{16,}",
+    r"eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",
+    r"(?:sk|pk|rk)[-_](?:[a-z]{2,8}[-_]){0,3}[A-Za-z0-9_-]{16,}",
+    r"(?:AKIA|ASIA)[A-Z0-9]{16}\b",
+    r"(?:gh[oprsu]_|github_pat_|glpat-|npm_|pypi-|hf_|gsk_|xai-|r8_|dop_v1_|shp(?:at|ss)_)[\w-]{16,}",
+    r"xox[abeoprs]-[\w-]{10,}",
+    r"AIza[\w-]{30,}",
+    r"SG\.[\w-]{16,}\.[\w-]{16,}",
 )
 
 _FORMS: Final[tuple[tuple[str, re.Pattern[str], Callable[[str], bool]], ...]] = (
-    ("key", re.compile("|".join(_KEYS)), _always),
+    ("key", re.compile(rf"{_PRIVATE_KEY}|\b(?:{'|'.join(_KEYS)})"), _always),
     ("key", re.compile(r"(?i:\bbearer\s+)(?P<it>[\w.~+/-]{16,}=*)"), _always),
     (
         "key",
@@ -150,7 +150,9 @@ _FORMS: Final[tuple[tuple[str, re.Pattern[str], Callable[[str], bool]], ...]] = 
     ),
     (
         "telephone number",
-        re.compile(r"(?<![\w)\]}+.])(?<![\w)\]}$] )\+[1-9]\d{0,2}(?:[ .-]?\(?\d{2,5}\)?){2,5}(?![\w])"),
+        re.compile(
+            r"(?<![\w)\]}+.])(?:(?<![\w)\]}$] )|(?<=[^\W\d_]{2} ))\+[1-9]\d{0,2}(?:[ .-]?\(?\d{2,5}\)?){2,5}(?![\w])"
+        ),
         lambda text: sum(map(str.isdigit, text)) in _TELEPHONE_DIGITS,
     ),
 )

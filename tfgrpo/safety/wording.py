@@ -17,7 +17,22 @@ _INSTRUCTIONS: Final = (
     r"(?:instructions?|directives?|guidelines?|rules|polic(?:y|ies)|prompts?|guardrails?|safeguards?|safety"
     r"|restrictions?)"
 )
-_OVERRIDES: Final = r"(?:ignor|disregard|forget|overrid|bypass|overrul|supersed|circumvent|violat)\w*"
+_OVERRIDES: Final = r"(?:ignor|disregard|forget|overrid|bypass|overrul|supersed|circumvent|violat|disobey|defy)\w*"
+_OBEY: Final = r"(?:obey|follow|execute|comply with|act on|carry out)"
+_ORDERS: Final = r"(?:instructions?|orders?|commands?|directives?|requests?|prompts?)"
+_SAYS: Final = r"(?:tells?|says?|wants?|asks?|demands?|instructs?|orders?|requests?)"
+_READ: Final = (
+    r"(?:tool (?:results?|outputs?|responses?)|(?:web ?)?pages?|web ?sites?|e-?mails?|transcripts?|search results?"
+    r"|(?:base ?64|encoded|hidden|decoded)(?: \w+)?|retrieved (?:\w+ )?(?:texts?|documents?|content))"
+)
+"""What others write into: nothing in it is an order."""
+
+
+def _near(first: str, *rest: str | int) -> str:
+    """Return the pattern of words in this order, each number being how many others may stand between."""
+    pairs = zip(rest[::2], rest[1::2], strict=True)
+    return rf"\b{first}\b" + "".join(rf"\W+(?:\w+\W+){{0,{most}}}?{words}\b" for most, words in pairs)
+
 
 _PATTERNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("a code fence", ("```", "~~~")),
@@ -27,11 +42,24 @@ _PATTERNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
         "a marker of messages",
         (r"<\|[\w ]+\|>", r"\[/?(?:INST|SYS|SYSTEM|USER|ASSISTANT|TOOL)\]", "<<<", ">>>", "</?SYS>>", "^#+ "),
     ),
-    ("a tag", (r"</?[a-z][\w:-]*(?:\s+[\w-]+\s*=[^<>]*)?\s*/?>", "&lt;/?[a-z]")),
+    ("a tag", (r"<\s?/?\s?[a-z][\w:-]*(?:\s+[\w-]+\s*=[^<>]*)?\s*/?>", "&lt;/?[a-z]", "<!--", r"<!\[")),
+    ("the form of an entry", (r"^\s*\[e\d+\]",)),
+    ("JSON of an answer", (r"\"(?:operations?|ids|lessons?|role|tool_calls|function_call)\"\s*:",)),
+    ("an escape", (r"\\u\{?[0-9a-f]{4}", r"\\x[0-9a-f]{2}\b", r"&#x?\w+;?", r"&[a-z]{2,8};", "(?:%[0-9a-f]{2}){2,}")),
+    ("a word spaced out", (r"(?<![^\s\"'(])(?:[^\W\d_][ .*_|-]){4,}[^\W\d_](?!\w)",)),
+    (
+        "encoded text",
+        (
+            r"(?<![a-z0-9+/])(?=[a-z0-9+/]*\d)(?=[a-z0-9+/]*(?-i:[A-Z]))[a-z0-9+/]{6,}={1,2}(?!\w)",
+            r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d[0-9a-f]*\d)[0-9a-f]{14,}\b",
+            r"\b(?=[a-z]*\d+[a-z]+\d+[a-z]+\d+[a-z])(?=\w*(?-i:[A-Z]))(?=\w*(?-i:[a-z]))[a-z0-9]{12,}\b",
+        ),
+    ),
     (
         "a URL",
         (r"\b[a-z][a-z0-9+.-]{1,20}://", r"\bwww\.", r"\bhxxps?\b", r"\b(?:mailto|javascript|file):\S", r"\bdata:\w+/"),
     ),
+    ("a link", (r"(?<!\\)\]\([^)\s]", r"(?:^|[\s(\"'])//\w")),
     (
         "an address",
         (r"\S@\w[\w-]*\.\w", r"\b(?:\d{1,3}\.){3}\d{1,3}\b", r"\b(?:[0-9a-f]{1,4}:){4,}[0-9a-f:]"),
@@ -84,12 +112,20 @@ _PATTERNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
             r"\bnew instructions\b",
             r"\b(?:never|not|n't|without) (?:tell|reveal|mention|inform|ask)(?:ing)?(?: \w+){0,3} users?\b",
             rf"\b(?:precedence|priority) over (?:\w+ ){{0,3}}{_INSTRUCTIONS}\b",
+            rf"\b{_INSTRUCTIONS} (?:\w+ ){{0,2}}(?:no longer|(?:do|does|did)(?: not|n't)) (?:apply|count|hold|matter)",
+        ),
+    ),
+    (
+        "an order to obey what was read",
+        (
+            _near(_OBEY, 4, _ORDERS, 1, "(?:in|inside|within|on|from|of|by|that)", 3, _READ),
+            _near("(?:do|act|follow|answer)", 1, "(?:as|what|whatever|everything)", 3, _READ, 4, _SAYS),
+            _near("(?:obey|comply with|execute)", 3, _READ),
+            _near(_READ, 9, "(?:obey|execute|act on|comply with) (?:it|them)"),
+            _near(_READ, 9, "(?:do|follow) (?:as|what|whatever) (?:it|they|is|that)"),
         ),
     ),
 )
 
 RULES: Final = tuple((reason, re.compile("|".join(patterns), re.IGNORECASE)) for reason, patterns in _PATTERNS)
 """Reasons, each as it ends the sentence "it holds ...", with what they are given for."""
-
-TOOL: Final = re.compile(r"\b[a-z]{2,}(?:_[a-z0-9]{2,})+\b|\b[a-z]{3,}(?:[A-Z][a-z0-9]+)+\b")
-"""What is spelled like the name of a tool: small letters with underscores or capitals between them."""

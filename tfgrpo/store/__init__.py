@@ -27,10 +27,17 @@ from tfgrpo.store.frozen import Frozen as Frozen
 from tfgrpo.store.frozen import FrozenRows as FrozenRows
 from tfgrpo.store.frozen import Kind as Kind
 from tfgrpo.store.glances import Glances as Glances
+from tfgrpo.store.glances import NewestVersion as NewestVersion
+from tfgrpo.store.glances import RunGlance as RunGlance
 from tfgrpo.store.history import Fault as Fault
 from tfgrpo.store.history import History as History
+from tfgrpo.store.hours import Difference as Difference
+from tfgrpo.store.hours import Fact as Fact
+from tfgrpo.store.hours import Hours as Hours
+from tfgrpo.store.hours import Rewarded as Rewarded
 from tfgrpo.store.labels import Labels as Labels
 from tfgrpo.store.labels import OtherContent as OtherContent
+from tfgrpo.store.pending import PendingLessons as PendingLessons
 from tfgrpo.store.retention import Deleted as Deleted
 from tfgrpo.store.retention import Kept as Kept
 from tfgrpo.store.retention import Retention as Retention
@@ -59,11 +66,13 @@ class Store:
         self.reviews = Reviews(database, rules)
         self.withdrawals = Withdrawals(database)
         self.runs = Runs(database)
+        self.pending = PendingLessons(database)
         self.glances = Glances(database)
         self.evidence = Evidence(database)
         self.experiments = Experiments(database)
         self.bypass = Bypass(database)
         self.frozen = FrozenRows(database)
+        self.hours = Hours(database)
         self.retention = Retention(database)
 
     @classmethod

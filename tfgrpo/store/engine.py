@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, Dialect, Select, Table
+from sqlalchemy import Connection, CursorResult, Dialect, Select, Table
 from sqlalchemy.dialects.postgresql import Insert as PostgresqlInsert
 from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
 from sqlalchemy.engine import URL, make_url
@@ -186,25 +186,58 @@ def insert(connection: Connection, table: Table) -> SqliteInsert | PostgresqlIns
     return (SqliteInsert if connection.dialect.name == "sqlite" else PostgresqlInsert)(table)
 
 
-def insert_new(connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert the rows that are not there yet, many by one statement.
+def insert_new(
+    connection: Connection,
+    table: Table,
+    columns: Sequence[str],
+    rows: Sequence[tuple[Any, ...]],
+    *,
+    told: str | None = None,
+) -> list[Any]:
+    """Insert the rows that are not there yet, many by one statement; return their values in the column `told`.
 
     One statement for each row would hand the interpreter to and fro between the writer's thread and the live path, at
     a cost to the live path that is larger than that of the writing.
     """
+    ending = "ON CONFLICT DO NOTHING" + (f" RETURNING {told}" if told else "")
+    found: list[Any] = []
+    for done in _inserted(connection, table, columns, rows, ending):
+        if told is not None and done.cursor is not None:
+            # The driver's tuples, as in `Database.rows`.
+            found += [row[0] for row in done.cursor.fetchall()]
+            done.close()
+    return found
+
+
+def add_up(
+    connection: Connection, table: Table, key: Sequence[str], sums: Sequence[str], rows: Sequence[tuple[Any, ...]]
+) -> None:
+    """Insert the rows, or where one of that key is there add to its sums. The columns are those of `key`, then `sums`.
+
+    No key stands there twice. Two that add to the same rows must bring them in one order, or they wait in a circle.
+    """
+    added = ", ".join(f"{name} = {table.name}.{name} + excluded.{name}" for name in sums)
+    marks = ", ".join(f'"{name}"' for name in key)
+    for _ in _inserted(connection, table, [*key, *sums], rows, f"ON CONFLICT ({marks}) DO UPDATE SET {added}"):
+        pass
+
+
+def _inserted(
+    connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], ending: str
+) -> Iterator[CursorResult[Any]]:
     for start in range(0, len(rows), ROWS):
         some = rows[start : start + ROWS]
         values = tuple(chain.from_iterable(some))
-        connection.exec_driver_sql(_insert(table, tuple(columns), len(some), connection.dialect), values)
+        yield connection.exec_driver_sql(_insert(table, tuple(columns), len(some), ending, connection.dialect), values)
 
 
 @lru_cache(maxsize=16 * ROWS)
-def _insert(table: Table, columns: tuple[str, ...], rows: int, dialect: Dialect) -> str:
+def _insert(table: Table, columns: tuple[str, ...], rows: int, ending: str, dialect: Dialect) -> str:
     quote = dialect.identifier_preparer.quote
     mark = "?" if dialect.paramstyle == "qmark" else "%s"
     names = ", ".join(quote(name) for name in columns)
     row = f"({', '.join([mark] * len(columns))})"
-    return f"INSERT INTO {quote(table.name)} ({names}) VALUES {', '.join([row] * rows)} ON CONFLICT DO NOTHING"  # noqa: S608 - names of our schema
+    return f"INSERT INTO {quote(table.name)} ({names}) VALUES {', '.join([row] * rows)} {ending}"  # noqa: S608 - names of our schema
 
 
 def parsed(url: str) -> URL:

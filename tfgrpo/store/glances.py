@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import exists, func, or_, select
 
 from tfgrpo.store import schema
 from tfgrpo.store.engine import Database
@@ -27,6 +27,21 @@ class RunGlance:
     ended_at: float | None
     version: int | None
     proven: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewestVersion:
+    """The newest version of a set. `review`: what a person said of it last, "approve" or "reject".
+
+    `deployed`: it is, or was once, live or a candidate.
+    """
+
+    set: str
+    version: int
+    status: str
+    run: str | None
+    review: str | None
+    deployed: bool
 
 
 class Glances:
@@ -56,6 +71,30 @@ class Glances:
             )
             for row in rows
         ]
+
+    def newest(self) -> list[NewestVersion]:
+        """Return the newest version of each set that has one, by the names of the sets."""
+        made, said = schema.versions, schema.history
+        last = select(made.c.set, func.max(made.c.version).label("version")).where(made.c.version < FIRST_DRAFT)
+        mine = last.group_by(made.c.set).subquery()
+        deployed = exists().where(
+            said.c.set == made.c.set, or_(said.c.live == made.c.version, said.c.candidate == made.c.version)
+        )
+        review = (
+            select(said.c.action)
+            .where(said.c.set == made.c.set, said.c.version == made.c.version)
+            .where(said.c.action.in_(("approve", "reject")))
+            .order_by(said.c.number.desc())
+            .limit(1)
+            .scalar_subquery()
+        )
+        query = (
+            select(made.c.set, made.c.version, made.c.status, made.c.run, review, deployed)
+            .join(mine, (made.c.set == mine.c.set) & (made.c.version == mine.c.version))
+            .order_by(made.c.set)
+        )
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        return [NewestVersion(*named, bool(was)) for *named, was in rows]
 
     def versions(self) -> dict[str, int]:
         """Return how many versions each set has."""

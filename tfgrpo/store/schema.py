@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Column, Float, Integer, LargeBinary, MetaData, String, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, LargeBinary, MetaData, String, Table, Text
 
 metadata = MetaData()
 
@@ -45,6 +45,7 @@ exchanges = Table(
     Column("finish_reason", String),
     Column("record", String, nullable=False),
     Column("record_share", Float, nullable=False),
+    Column("sent_at", Float),
 )
 
 bodies = Table(
@@ -84,6 +85,7 @@ links = Table(
     Column("trajectory", String, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("taken_by", String),
+    Column("system", String, nullable=False),
 )
 
 labels = Table(
@@ -121,6 +123,24 @@ frozen = Table(
     Column("seconds", Float),
     Column("finish", String),
     Column("failed", Boolean, nullable=False),
+)
+
+hours = Table(
+    "hours",
+    metadata,
+    Column("hour", Integer, primary_key=True),
+    Column("fact", String, primary_key=True),
+    Column("count", BigInteger, nullable=False),
+)
+
+reward_hours = Table(
+    "reward_hours",
+    metadata,
+    Column("set", String, primary_key=True),
+    Column("hour", Integer, primary_key=True),
+    Column("arm", String, primary_key=True),
+    Column("labelled", Integer, nullable=False),
+    Column("rewards", Float, nullable=False),
 )
 
 bypass = Table(
@@ -187,6 +207,14 @@ withdrawn_entries = Table(
     Column("set", String, primary_key=True),
     Column("entry", String, primary_key=True),
     Column("text", Text, primary_key=True),
+)
+
+pending = Table(
+    "pending",
+    metadata,
+    Column("set", String, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("lesson", Text, nullable=False),
 )
 
 runs = Table(

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import zstandard
 from msgspec.structs import astuple, fields
-from sqlalchemy import Connection, Integer, Row, Select, and_, bindparam, case, cast, func, not_, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    case,
+    cast,
+    func,
+    not_,
+    or_,
+    select,
+    update,
+)
 
-from tfgrpo.store import schema
+from tfgrpo.store import hours, schema
 from tfgrpo.store.engine import Database, insert_new
 from tfgrpo.store.teaching import teaching
 from tfgrpo.types import FIRST_DRAFT, Assignment, Bodies, Exchange, Link
@@ -35,6 +50,7 @@ _FIND_LINKS = (
         schema.links.c.exchange,
         schema.links.c.created_at,
         schema.links.c.taken_by,
+        schema.links.c.system,
         schema.trajectories,
     )
     .select_from(
@@ -113,18 +129,20 @@ class Traffic:
 
     def add(self, batch: Batch) -> None:
         """Record the batch in one transaction."""
-        inserts = (
-            (schema.trajectories, _ASSIGNMENT, [astuple(one) for one in batch.assignments]),
-            (schema.links, _LINK, [astuple(one) for one in batch.links]),
-            (schema.exchanges, _EXCHANGE, [astuple(exchange) for exchange, _ in batch.exchanges]),
-            (schema.bodies, _BODIES, _body_rows(batch.exchanges)),
-        )
+        assignments = [astuple(one) for one in batch.assignments]
+        links = [astuple(one) for one in batch.links]
+        exchanges = [astuple(exchange) for exchange, _ in batch.exchanges]
+        bodies = _body_rows(batch.exchanges)
 
         def work(connection: Connection) -> None:
-            for table, columns, rows in inserts:
-                insert_new(connection, table, columns, rows)
+            begun = insert_new(connection, schema.trajectories, _ASSIGNMENT, assignments, told="started_at")
+            insert_new(connection, schema.links, _LINK, links)
+            new = set(insert_new(connection, schema.exchanges, _EXCHANGE, exchanges, told="id"))
+            insert_new(connection, schema.bodies, _BODIES, bodies)
             if batch.taken:
                 connection.execute(_TAKE, [{"parent": parent, "child": child} for parent, child in batch.taken])
+            # Last: while these rows are held, nothing else is waited for.
+            hours.add(connection, [one for one, _ in batch.exchanges if one.id in new], begun)
 
         self._database.write(work)
 
@@ -133,7 +151,7 @@ class Traffic:
         rows = self._database.read(lambda connection: connection.execute(_FIND_LINKS, {"keys": keys}).all())
         return [
             FoundLink(
-                Link(row.key, row.app, row.trajectory, row.exchange, row.created_at),
+                Link(row.key, row.app, row.trajectory, row.exchange, row.created_at, row.system),
                 _assignment(row),
                 row.taken_by is not None,
             )
@@ -146,6 +164,26 @@ class Traffic:
         query = select(table).where(table.c.app == app, table.c.trajectory == trajectory)
         row = self._database.read(lambda connection: connection.execute(query).one_or_none())
         return None if row is None else _assignment(row)
+
+    def assignments(self, app: str, trajectories: Sequence[str]) -> dict[str, Assignment]:
+        """Return what these trajectories of an app were given, those that are known."""
+        table = schema.trajectories
+        found: dict[str, Assignment] = {}
+        for some in _chunks(trajectories):
+            query = select(table).where(table.c.app == app, table.c.trajectory.in_(some))
+            rows = self._database.read(lambda connection, query=query: connection.execute(query).all())  # type: ignore[misc]
+            found |= {row.trajectory: _assignment(row) for row in rows}
+        return found
+
+    def trajectories_of(self, exchange_ids: Sequence[str]) -> dict[tuple[str, str], str]:
+        """Return the trajectory of each of these exchanges, by app and id; those that are not there are left out."""
+        table = schema.exchanges
+        found: dict[tuple[str, str], str] = {}
+        for some in _chunks(exchange_ids):
+            query = select(table.c.app, table.c.id, table.c.trajectory).where(table.c.id.in_(some))
+            rows = self._database.read(lambda connection, query=query: connection.execute(query).all())  # type: ignore[misc]
+            found |= {(row.app, row.id): row.trajectory for row in rows}
+        return found
 
     def exchange(self, exchange_id: str) -> Exchange | None:
         """Return one exchange."""
@@ -228,8 +266,10 @@ class Traffic:
         query = select(schema.trajectories.c.set).where(schema.trajectories.c.set.is_not(None)).distinct()
         return sorted(self._database.read(lambda connection: connection.execute(query).scalars().all()))
 
-    def attempts(self, *, set_name: str | None = None, unnamed: bool = False) -> Iterator[Attempt]:
-        """Yield the trajectories that can be learned from: those of one set, of none (`unnamed`), or all.
+    def attempts(
+        self, *, set_name: str | None = None, unnamed: bool = False, apps: Collection[str] | None = None
+    ) -> Iterator[Attempt]:
+        """Yield the trajectories that can be learned from: those of one set, of none (`unnamed`), or all; of `apps`.
 
         They have a complete exchange of an API that we read, and no truncated one. What a training run made under a
         draft is not among them: the run has learned from it. Nor is what was withdrawn.
@@ -253,16 +293,15 @@ class Traffic:
             .having(func.max(cast(table.c.truncated, Integer)) == 0)
             .order_by(table.c.app, table.c.trajectory)
         )
-        if set_name is not None:
-            query = query.where(table.c.set == set_name)
-        elif unnamed:
-            query = query.where(table.c.set.is_(None))
+        query = query.where(*_within(set_name, apps, unnamed=unnamed))
         rows = self._database.read(lambda connection: connection.execute(query).all())
         for row in rows:
             yield Attempt(*row)
 
-    def outlines(self, *, set_name: str | None = None, unnamed: bool = False) -> Iterator[Outline]:
-        """Yield the exchanges of one set, of none (`unnamed`), or of all as far as forming groups needs them.
+    def outlines(
+        self, *, set_name: str | None = None, unnamed: bool = False, apps: Collection[str] | None = None
+    ) -> Iterator[Outline]:
+        """Yield the exchanges of one set, of none (`unnamed`), or of all, and of `apps`, as forming groups needs them.
 
         They come in no order, and one by one. What a training run made under a draft is not among them, nor what was
         withdrawn.
@@ -273,26 +312,54 @@ class Traffic:
         use = case((not_(readable), UNREADABLE), (partial, TRUNCATED), else_=WHOLE)
         columns = (table.c.id, table.c.app, table.c.trajectory, table.c.group, table.c.version, table.c.choices)
         query = select(*columns, use).where(table.c.version < FIRST_DRAFT, *teaching(self._database, table))
-        if set_name is not None:
-            query = query.where(table.c.set == set_name)
-        elif unnamed:
-            query = query.where(table.c.set.is_(None))
-        return self._database.rows(query)
+        return self._database.rows(query.where(*_within(set_name, apps, unnamed=unnamed)))
 
-    def without_bodies(self, *, set_name: str | None = None, unnamed: bool = False) -> int:
-        """Return how many trajectories of one set, of none (`unnamed`), or of all miss a body: not kept, or too old."""
+    def besides(self, apps: Collection[str], *, set_name: str | None = None, unnamed: bool = False) -> dict[str, int]:
+        """Return how many exchanges other apps than these have of one set, of none (`unnamed`), or of all."""
+        table = schema.exchanges
+        query = select(table.c.app, func.count()).group_by(table.c.app)
+        query = query.where(table.c.version < FIRST_DRAFT, table.c.app.not_in(sorted(apps)))
+        query = query.where(*_within(set_name, None, unnamed=unnamed))
+        return {row[0]: row[1] for row in self._database.read(lambda connection: connection.execute(query).all())}
+
+    def principals(
+        self, *, set_name: str | None = None, unnamed: bool = False, apps: Collection[str] | None = None, most: int
+    ) -> set[tuple[str, str]]:
+        """Return who made what can be learned from, as (app, keyed hash of a key); at most so many of them."""
+        table = schema.exchanges
+        query = select(table.c.app, table.c.credential).distinct().limit(most)
+        query = query.where(table.c.outcome == "complete", table.c.dialect.is_not(None), table.c.version < FIRST_DRAFT)
+        query = query.where(*teaching(self._database, table), *_within(set_name, apps, unnamed=unnamed))
+        return {(row[0], row[1]) for row in self._database.read(lambda connection: connection.execute(query).all())}
+
+    def without_bodies(
+        self, *, set_name: str | None = None, unnamed: bool = False, apps: Collection[str] | None = None
+    ) -> int:
+        """Return how many trajectories of one set, of none (`unnamed`), or of all, and of `apps`, miss a body.
+
+        It was not kept, or is too old.
+        """
         table = schema.exchanges
         query = select(table.c.app, table.c.trajectory).distinct().where(table.c.record != "full")
-        if set_name is not None:
-            query = query.where(table.c.set == set_name)
-        elif unnamed:
-            query = query.where(table.c.set.is_(None))
+        query = query.where(*_within(set_name, apps, unnamed=unnamed))
         count = select(func.count()).select_from(query.subquery())
         return int(self._database.read(lambda connection: connection.execute(count).scalar_one()))
 
     def _exchanges(self, query: Select[Any]) -> list[Exchange]:
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return [Exchange(**row._mapping) for row in rows]  # noqa: SLF001 - SQLAlchemy's public name for it
+
+
+def _within(set_name: str | None, apps: Collection[str] | None, *, unnamed: bool) -> list[ColumnElement[bool]]:
+    """The conditions of an exchange that it is of one set, or of none (`unnamed`), and of one of `apps`."""
+    table, found = schema.exchanges, []
+    if set_name is not None:
+        found.append(table.c.set == set_name)
+    elif unnamed:
+        found.append(table.c.set.is_(None))
+    if apps is not None:
+        found.append(table.c.app.in_(sorted(apps)))
+    return found
 
 
 def _body_rows(exchanges: Sequence[tuple[Exchange, Bodies]]) -> list[tuple[Any, ...]]:

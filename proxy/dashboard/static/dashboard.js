@@ -10,3 +10,8 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   button.click();
 });
+
+// A choice that says what a page shows (data-sends) needs no press of the button beside it.
+document.addEventListener("change", (event) => {
+  if (event.target.closest("[data-sends]")) event.target.form.requestSubmit();
+});

@@ -59,6 +59,11 @@ def test_a_value_after_its_name_is_replaced_and_the_name_stays() -> None:
     assert redact("https://bob:hunter2x@host/") == "https://bob:[redacted key]@host/"
 
 
+def test_a_telephone_number_after_a_word_is_one_and_a_sum_is_not() -> None:
+    assert redact("call +49 30 901820 4411") == "call [redacted telephone number]"
+    assert redact("x +49 30 901820 4411") == "x +49 30 901820 4411"
+
+
 def test_a_value_of_our_own_configuration_is_replaced_wherever_it_stands() -> None:
     assert redact("a my own word b my own word", ["my own word"]) == "a [redacted secret] b [redacted secret]"
 

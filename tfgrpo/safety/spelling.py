@@ -1,0 +1,66 @@
+"""What is wrong with the characters of a lesson, whatever they say: unseen ones, other forms, other alphabets' letters.
+
+Letters of a second alphabet that look like Latin ones hide a word from every pattern. Mathematics mixes Greek in, but
+not inside of words, and never an omicron. Nothing is repaired.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+from tfgrpo.safety import hidden
+
+_NOT_PRINTABLE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_AS_SHOWN: Final = ("<super>", "<sub>", "<fraction>")
+_ELLIPSIS: Final = "\u2026"
+_MIXED: Final = frozenset({"CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "DESERET", "OSAGE"})
+"""Scripts whose letters are taken for Latin ones."""
+_GREEK: Final = re.compile(
+    r"[A-Za-z][\u0370-\u03ff]+[A-Za-z]|[A-Za-z]\u03bf|\u03bf[A-Za-z]|[A-Za-z]\u039f|\u039f[A-Za-z]"
+)
+"""Greek where mathematics has none: between Latin letters, or the letter that is only taken for an o."""
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_LATIN_LIKE: Final = frozenset("асеорхуѕіјһԁԛԝѵкмнтвьАСЕОРХУЅІЈҺԚԜѴКМНТВ")
+"""Cyrillic letters that are Latin to the eye, as capitals or as small ones."""
+_SHORTEST: Final = 3
+"""Letters of a word from which it is taken for a disguise: Russian has words of one and two that look Latin."""
+
+
+def fault(text: str) -> str | None:
+    """Return what is wrong with the characters of `text`, None when nothing is."""
+    for sign in text:
+        if not _printable(sign):
+            name = unicodedata.name(sign, "a control character")
+            return f"it holds U+{ord(sign):04X} ({name}); an entry is one line of printable characters"
+        if not _compatible(sign):
+            plain = unicodedata.normalize("NFKC", sign)
+            return f"it holds U+{ord(sign):04X}, a form of {plain!r}; write the plain one (NFKC)"
+    if unicodedata.normalize("NFC", text) != text:
+        return "its letters are composed of parts; write them composed (NFC, NFKC)"
+    words = [] if text.isascii() else _WORD.findall(text)
+    if mixed := next((word for word in words if _two_scripts(word)), None):
+        return f"the word {mixed!r} mixes letters of two scripts"
+    disguised = next((word for word in words if len(word) >= _SHORTEST and _LATIN_LIKE.issuperset(word)), None)
+    if disguised and sum(word.isascii() for word in words) * 2 >= len(words):
+        return f"the word {disguised!r} is of letters that only look Latin"
+    return None
+
+
+def _printable(sign: str) -> bool:
+    return unicodedata.category(sign) not in _NOT_PRINTABLE and not hidden.INVISIBLE.match(sign)
+
+
+def _compatible(sign: str) -> bool:
+    """Whether a character is its own plain form. Exponents, indices and fractions say what they show."""
+    if sign == _ELLIPSIS or unicodedata.decomposition(sign).startswith(_AS_SHOWN):
+        return True
+    return unicodedata.normalize("NFKC", sign) == sign
+
+
+def _two_scripts(word: str) -> bool:
+    if word.isascii():
+        return False
+    scripts = {unicodedata.name(sign, "?").split()[0] for sign in word}
+    return "LATIN" in scripts and (bool(scripts & _MIXED) or _GREEK.search(word) is not None)

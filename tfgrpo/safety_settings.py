@@ -1,0 +1,37 @@
+"""The section `safety` of the configuration, and what training reads of `apps`. How a setting is used is known
+elsewhere.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class SafetySettings(BaseModel):
+    """What a lesson from recorded traffic needs before it may be active."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    min_groups: int = Field(default=3, ge=1)
+    """How many groups must say a lesson. It and `min_principals` are not asked for as long as neither is set, there are
+    no `apps`, and all traffic that teaches the set was made with one key."""
+    min_principals: int = Field(default=2, ge=1)
+    """How many principals (keys of clients) must stand behind those groups; 1 for a deployment of one user."""
+
+    @property
+    def quorum_is_set(self) -> bool:
+        """Whether somebody asked for a quorum, if only for the usual one."""
+        return bool({"min_groups", "min_principals"} & self.model_fields_set)
+
+
+class TeachingApp(BaseModel):
+    """What training knows of an app. Its keys are none of training's business."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    name: str
+    """Its name, in records and metrics."""
+    teaches: bool = False
+    """Whether its traffic may be learned from."""
+    sets: tuple[str, ...] = ()
+    """The sets it may use, and so those that it teaches."""
