@@ -137,7 +137,9 @@ class Parts:
         peers = store.shared or settings.server.workers > 1
         self._store = store
         self._upstream = HttpUpstream(settings)
-        self._deployments = Deployments(store, peers=peers, limits=settings.training.selected, copy=copy)
+        self._deployments = Deployments(
+            store, peers=peers, limits=settings.training.selected, copy=copy, ours=_secrets(settings)
+        )
         self._spill = Spill(store, folder, limit=settings.outage.spill_bytes)
         self._recorder = _recorder(settings, store, self._spill, peers=peers)
         self._labels = LabelWriter(store)
@@ -319,9 +321,12 @@ class Parts:
 
 
 def _opened(settings: Settings) -> Store:
-    secrets = secret_values.of(settings, store=settings.store.url)
-    rules = Rules(secrets, approval=settings.training.approval == "required")
+    rules = Rules(_secrets(settings), approval=settings.training.approval == "required")
     return Store.open(settings.store.url, later=True, rules=rules)
+
+
+def _secrets(settings: Settings) -> tuple[str, ...]:
+    return secret_values.of(settings, store=settings.store.url)
 
 
 def _recorder(settings: Settings, store: Store, spill: Spill, *, peers: bool) -> Recorder:

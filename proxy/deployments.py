@@ -21,6 +21,7 @@ from proxy.local_copy import LocalCopy
 from tfgrpo import library
 from tfgrpo.errors import NotFound, StoreError
 from tfgrpo.library import Limits
+from tfgrpo.safety import outgoing
 from tfgrpo.selection import Selector, first_request, part
 from tfgrpo.store import Store
 from tfgrpo.types import EMPTY_VERSION, Deployment, Library, Request
@@ -60,6 +61,31 @@ class Block:
 _NOTHING = Block("")
 
 
+class _Blocks:
+    """Makes blocks, when a version is loaded. An entry that holds a secret or a personal datum is left out of them."""
+
+    def __init__(self, limits: Limits | None, ours: tuple[str, ...]) -> None:
+        self._limits = limits
+        self._ours = ours
+        self.left_out: dict[tuple[str, int], int] = {}
+
+    def of(self, store: Store, set_name: str, version: int) -> Block:
+        """Return the block of a stored version; NotFound when there is none."""
+        return self.rendered(store.sets.version(set_name, version).library, set_name, version)
+
+    def rendered(self, found: Library, set_name: str, version: int) -> Block:
+        """Return the block of a library."""
+        kept, left_out = outgoing.injected(found, self._ours)
+        for entry, kind in left_out:
+            said = "it holds what looks like a secret or a personal datum"
+            _log.warning("%s@%d: entry %s is not injected: %s (%s)", set_name, version, entry, said, kind)
+        if left_out:
+            self.left_out[set_name, version] = len(left_out)
+        whole = library.render(kept, name=set_name, version=version)
+        fits = self._limits is None or library.fits(kept, self._limits)
+        return Block(whole, kept, None if self._limits is None or fits else Selector(kept, self._limits))
+
+
 class _Copy(msgspec.Struct):
     """A snapshot as it is kept on disk."""
 
@@ -73,7 +99,7 @@ class Deployments:
 
     The store is polled each `interval` seconds; `peers`: other workers poll it too.
     `limits`: a trajectory gets a choice within them of a library that is larger; None: it gets every library whole.
-    `copy`: where each change is kept.
+    `copy`: where each change is kept. `ours`: values of our configuration, which no block may hold.
     """
 
     def __init__(
@@ -84,12 +110,13 @@ class Deployments:
         peers: bool = False,
         limits: Limits | None = None,
         copy: LocalCopy | None = None,
+        ours: tuple[str, ...] = (),
     ) -> None:
         self._store = store
         self._copy = copy
         self._interval = interval
         self._peers = peers
-        self._limits = limits
+        self._blocks = _Blocks(limits, ours)
         self._snapshot = _Snapshot()
         self._others: OrderedDict[tuple[str, int], Block] = OrderedDict()
         self._answering = True
@@ -101,7 +128,7 @@ class Deployments:
         """Read the deployments once, then keep them up to date."""
         await self.refresh()
         if not self._answering and (copy := self._copy) is not None:
-            self._snapshot = await self._in_thread(lambda: _copied(copy, self._limits))
+            self._snapshot = await self._in_thread(lambda: _copied(copy, self._blocks))
         self._poller = asyncio.create_task(self._poll())
 
     async def stop(self) -> None:
@@ -129,6 +156,11 @@ class Deployments:
         """Whether the store answered when it was last asked."""
         return self._answering
 
+    @property
+    def left_out(self) -> int:
+        """How many entries of the versions loaded so far are not injected, for what they hold."""
+        return sum(self._blocks.left_out.values())
+
     def current(self, set_name: str) -> Deployment | None:
         """Return the deployment of a set; None when it has none."""
         return self._snapshot.deployments.get(set_name)
@@ -151,8 +183,6 @@ class Deployments:
 
     def choose(self, set_name: str, version: int, request: Request | None) -> str | None:
         """Return the ids of the entries for a trajectory that begins with `request`, with spaces between; None: all."""
-        if self._limits is None:
-            return None
         block = self.block(set_name, version)
         if block is None or block.selector is None:
             return None
@@ -168,7 +198,7 @@ class Deployments:
         if known is not None:
             return known
         try:
-            found = await self._in_thread(lambda: _block(self._store, set_name, version, self._limits))
+            found = await self._in_thread(lambda: self._blocks.of(self._store, set_name, version))
         except NotFound:
             return None
         self._others[set_name, version] = found
@@ -189,7 +219,7 @@ class Deployments:
             await self.refresh()
 
     def _load(self) -> _Snapshot:
-        found = _loaded(self._store, self._snapshot, self._limits)
+        found = _loaded(self._store, self._snapshot, self._blocks)
         if self._copy is not None and found is not self._snapshot:
             libraries = [(key, block.library) for key, block in found.blocks.items()]
             self._copy.keep(_Copy(list(found.deployments.values()), libraries, found.rollbacks))
@@ -199,32 +229,22 @@ class Deployments:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
-def _loaded(store: Store, known: _Snapshot, limits: Limits | None) -> _Snapshot:
+def _loaded(store: Store, known: _Snapshot, made: _Blocks) -> _Snapshot:
     """Return what the store says now, or `known` itself when nothing changed since."""
     stamp = store.sets.stamp()
     if stamp == known.stamp:
         return known
     deployments = {one.set: one for one in store.sets.deployments()}
     deployed = {(one.set, version) for one in deployments.values() for version in (one.live, one.candidate) if version}
-    blocks = {key: known.blocks[key] if key in known.blocks else _block(store, *key, limits) for key in deployed}
+    blocks = {key: known.blocks[key] if key in known.blocks else made.of(store, *key) for key in deployed}
     rollbacks = {name: store.sets.newest_rollback(name) for name in deployments}
     return _Snapshot(stamp, deployments, blocks, rollbacks)
 
 
-def _copied(copy: LocalCopy, limits: Limits | None) -> _Snapshot:
+def _copied(copy: LocalCopy, made: _Blocks) -> _Snapshot:
     """Return what is on disk, to be replaced by whatever the store says."""
     found = copy.deployments(_Copy)
     if found is None:
         return _Snapshot()
-    blocks = {key: _rendered(one, *key, limits) for key, one in found.libraries}
+    blocks = {key: made.rendered(one, *key) for key, one in found.libraries}
     return _Snapshot(-1, {one.set: one for one in found.deployments}, blocks, found.rollbacks)
-
-
-def _block(store: Store, set_name: str, version: int, limits: Limits | None) -> Block:
-    return _rendered(store.sets.version(set_name, version).library, set_name, version, limits)
-
-
-def _rendered(found: Library, set_name: str, version: int, limits: Limits | None) -> Block:
-    whole = library.render(found, name=set_name, version=version)
-    fits = limits is None or library.fits(found, limits)
-    return Block(whole, found, None if limits is None or fits else Selector(found, limits))

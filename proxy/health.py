@@ -82,6 +82,7 @@ class Health:
             "upstreams": self._upstreams,
             "recorder": asdict(self._recorder.stats),
             "spill": asdict(self._spill.stats),
+            "entries_left_out": self._deployments.left_out,
             "deleted": self._retention.stats,
             "linking": {**asdict(self._linker.stats), "unknown": self._linker.unknown},
         }

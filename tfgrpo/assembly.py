@@ -7,6 +7,8 @@ It knows no store and no command, and calls no model.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from tfgrpo.configuration import Training
@@ -16,6 +18,7 @@ from tfgrpo.modes import Mode
 from tfgrpo.optimizer import Optimizer
 from tfgrpo.recipe import Recipe
 from tfgrpo.rollouts import Runner
+from tfgrpo.safety import grammar
 from tfgrpo.safety.quorum import Quorum
 from tfgrpo.trainer import Listener, Practice, Trainer
 from tfgrpo.types import Library, Refusal, Task
@@ -31,8 +34,8 @@ def batch_size(training: Training, recipe: Recipe) -> int:
     return training.batch_size or (BATCH if recipe.batches else PAPER_BATCH)
 
 
-def optimizer(llm: Llm, training: Training, recipe: Recipe, seed: int) -> Optimizer:
-    """Return the optimizer of a run."""
+def optimizer(llm: Llm, training: Training, recipe: Recipe, seed: int, secrets: tuple[str, ...] = ()) -> Optimizer:
+    """Return the optimizer of a run, which is shown no key of its models and none of `secrets`."""
     return Optimizer(
         llm,
         training.objective,
@@ -42,14 +45,21 @@ def optimizer(llm: Llm, training: Training, recipe: Recipe, seed: int) -> Optimi
         most_lessons=training.lessons,
         repair=recipe.repair,
         reserve=training.rollout_tokens if recipe.economy else None,
-        ours=tuple(
-            model.api_key.get_secret_value() for model in (training.policy, training.optimizer) if model.api_key
-        ),
+        ours=(*_keys(training), *secrets),
     )
 
 
-def limits(training: Training, recipe: Recipe) -> Limits:
-    """Return the bounds of library and edit."""
+def limits(training: Training, recipe: Recipe, secrets: tuple[str, ...] = ()) -> Limits:
+    """Return the bounds of library and edit; no entry may hold one of `secrets`."""
+    return replace(_bounds(training, recipe), fault=partial(grammar.fault, ours=(*_keys(training), *secrets)))
+
+
+def _keys(training: Training) -> tuple[str, ...]:
+    models = (training.policy, training.optimizer)
+    return tuple(model.api_key.get_secret_value() for model in models if model.api_key)
+
+
+def _bounds(training: Training, recipe: Recipe) -> Limits:
     if not recipe.bounds:
         return Limits(entries=None, words=training.max_words)
     if training.selection:
@@ -69,13 +79,15 @@ def trainer(
     mode: Mode = "reward and reference",
     inherited: tuple[Refusal, ...] = (),
     quorum: Quorum | None = None,
+    secrets: tuple[str, ...] = (),
 ) -> Trainer:
     """Return the trainer of a run; `given` are the libraries that logged rollouts ran with, by version, `inherited` the
-    refusals of earlier runs. `quorum`: what lessons need before they may be active.
+    refusals of earlier runs. `quorum`: what lessons need before they may be active. `secrets`: values of the
+    configuration that nothing may show.
     """
     return Trainer(
-        optimizer=optimizer(llm, training, recipe, seed),
-        limits=limits(training, recipe),
+        optimizer=optimizer(llm, training, recipe, seed, secrets),
+        limits=limits(training, recipe, secrets),
         listener=listener,
         batch_size=batch_size(training, recipe),
         given=dict(given or {}),

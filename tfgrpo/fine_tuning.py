@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 from tfgrpo import dialects
 from tfgrpo.dialects import json_reading as read
 from tfgrpo.dialects.parts import holds_note
+from tfgrpo.safety import outgoing
 from tfgrpo.store import Store
 from tfgrpo.traffic import labelled_groups
 from tfgrpo.trajectories import EPSILON
@@ -35,35 +36,46 @@ ROLES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Lines of training data, and how many rollouts are not among them, by reason."""
+    """Lines of training data, and how many rollouts are not among them, by reason. `redacted` lines hold a placeholder
+    for a secret or a personal datum.
+    """
 
     lines: tuple[str, ...]
     left_out: Mapping[str, int]
+    redacted: int = 0
 
 
 class _Inexpressible(Exception):  # noqa: N818 - control flow of this module only
     """A rollout that the format cannot say; the text is the reason."""
 
 
-def examples(store: Store, *, set_name: str | None, unnamed: bool, min_reward: float) -> Examples:
-    """Return the best rollouts of each task of one set's traffic, of that under no set (`unnamed`), or of all."""
+def examples(
+    store: Store, *, set_name: str | None, unnamed: bool, min_reward: float, ours: tuple[str, ...] = ()
+) -> Examples:
+    """Return the best rollouts of each task of one set's traffic, of that under no set (`unnamed`), or of all.
+
+    `ours` are values of our own configuration, which no form gives away.
+    """
     apps = {
         (attempt.group, attempt.trajectory): attempt.app
         for attempt in store.traffic.attempts(set_name=set_name, unnamed=unnamed)
     }
     lines: dict[str, None] = {}
+    redacted: set[str] = set()
     left_out: Counter[str] = Counter()
     for group in labelled_groups(store, set_name=set_name, unnamed=unnamed, alike=True):
         for rollout in group.rollouts:
             try:
-                line = _line(store, apps, group, rollout, min_reward)
+                whole = _line(store, apps, group, rollout, min_reward)
             except _Inexpressible as reason:
                 left_out[str(reason)] += 1
                 continue
+            line = json.dumps(outgoing.value(json.loads(whole), ours), ensure_ascii=False)
+            redacted |= {line} if line != whole else set()
             if line in lines:
                 left_out["the same conversation again"] += 1
             lines[line] = None
-    return Examples(tuple(lines), dict(left_out))
+    return Examples(tuple(lines), dict(left_out), len(redacted))
 
 
 def example(messages: Sequence[Message], tools: Sequence[JSON]) -> str:

@@ -125,3 +125,31 @@ async def test_a_status_that_changes_keeps_the_same_block_text(kept: Store, depl
     kept.sets.set_status("math", 1, "helps")
     await deployments.refresh()
     assert deployments.block("math", 1) is before
+
+
+async def test_an_entry_that_holds_a_secret_is_left_out_counted_and_named_without_it(
+    kept: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept.sets.add_version("math", library.from_texts(["Say open-sesame first.", "Be brief."]), status="by hand")
+    deploy(kept, 3)
+    made = Deployments(kept, interval=3600, ours=("open-sesame",))
+    with caplog.at_level(logging.WARNING):
+        await made.refresh()
+    block = whole(made, 3)
+    assert ("Be brief." in block, "open-sesame" in block) == (True, False)
+    assert made.left_out == 1
+    assert "math@3: entry e1 is not injected" in caplog.text
+    assert "open-sesame" not in caplog.text
+    await made.refresh()
+    pinned = await made.find_block("math", 3)
+    assert (pinned is not None, made.left_out) == (True, 1)
+    await made.stop()
+
+
+async def test_nothing_is_injected_of_a_library_that_holds_nothing_else(kept: Store) -> None:
+    kept.sets.add_version("math", library.from_texts(["Say open-sesame first."]), status="by hand")
+    made = Deployments(kept, interval=3600, ours=("open-sesame",))
+    found = await made.find_block("math", 3)
+    assert found is not None
+    assert found.whole == ""
+    await made.stop()

@@ -110,3 +110,23 @@ def test_what_the_format_cannot_say_is_left_out_and_counted(
 def test_traffic_that_nobody_judged_is_no_example(store: Store, log: Log) -> None:
     log.add("1+1?", "2")
     assert found(store) == Examples((), {})
+
+
+def test_secrets_and_personal_data_are_placeholders_in_every_part(store: Store, log: Log) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "mail", "arguments": '{"to": "ann@shop.example"}'}}
+    asked = (
+        {"role": "user", "content": "I am bob@shop.example, say open-sesame"},
+        {"role": "assistant", "tool_calls": [call]},
+    )
+    log.add([*asked, {"role": "tool", "tool_call_id": "c1", "content": "sent to ann@shop.example"}], "Done", reward=1)
+    made = examples(store, set_name="math", unnamed=False, min_reward=0.5, ours=("open-sesame",))
+    (line,) = made.lines
+    assert made.redacted == 1
+    assert not [held for held in ("ann@", "bob@", "open-sesame") if held in line]
+    called = json.loads(line)["messages"][1]["tool_calls"][0]["function"]["arguments"]
+    assert json.loads(called) == {"to": "[redacted e-mail]"}
+
+
+def test_without_any_nothing_is_counted_as_redacted(store: Store, log: Log) -> None:
+    log.add("1+1?", "2", reward=1)
+    assert found(store).redacted == 0

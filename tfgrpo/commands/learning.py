@@ -55,14 +55,16 @@ def settled(job: Job, material: Material, learned: Learned) -> Result:
     """Divide what was learned into what may be active and what is pending, where a quorum is asked for."""
     if material.quorum is None:
         return Result(learned)
-    limits = assembly.limits(job.settings.training, job.recipe)
+    limits = assembly.limits(job.settings.training, job.recipe, job.settings.secrets)
     found = settle(material.library, learned, material.quorum, waiting=material.waiting, run=job.id, limits=limits)
     return Result(replace(learned, library=found.library), found.pending, found.held)
 
 
 def _start(job: Job, material: Material) -> Library:
     """Return the library that logged groups are held against: what is pending stands in it, to be confirmed."""
-    return carrying(material.library, material.waiting, assembly.limits(job.settings.training, job.recipe))
+    return carrying(
+        material.library, material.waiting, assembly.limits(job.settings.training, job.recipe, job.settings.secrets)
+    )
 
 
 def trainer_of(job: Job, material: Material, llm: Llm, listener: Listener) -> Trainer:
@@ -77,6 +79,7 @@ def trainer_of(job: Job, material: Material, llm: Llm, listener: Listener) -> Tr
         mode=mode(job.arguments, job.settings),
         inherited=material.inherited,
         quorum=material.quorum,
+        secrets=job.settings.secrets,
     )
 
 

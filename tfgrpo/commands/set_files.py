@@ -9,6 +9,7 @@ from tfgrpo.commands.output import emit, note, of_version, say, write
 from tfgrpo.errors import UsageError
 from tfgrpo.inheritance import Inherited, admission
 from tfgrpo.library import Limits
+from tfgrpo.safety import outgoing
 from tfgrpo.store import Store
 from tfgrpo.types import Version
 
@@ -41,10 +42,13 @@ def take(store: Store, arguments: Namespace, limits: Limits) -> None:
     say(f"it is not deployed: test it with `tfgrpo evaluate --set {name}`, or `tfgrpo sets deploy {name}`")
 
 
-def give(version: Version, arguments: Namespace) -> None:
-    """Write a version."""
-    text = inheritance.write(version, arguments.format)
+def give(version: Version, arguments: Namespace, secrets: tuple[str, ...]) -> None:
+    """Write a version, without `secrets` and whatever else has the form of one."""
+    plain, redacted = outgoing.version(version, secrets)
+    text = inheritance.write(plain, arguments.format)
     write(text, arguments.output)
+    if redacted:
+        note(f"{redacted} lessons held a secret or a personal datum; a placeholder stands in its place")
     if arguments.output is not None:
         note(f"{version.set}@{version.version}: {len(version.library)} lessons are in {arguments.output}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from functools import partial
 from typing import Any
 
 from tfgrpo import library
@@ -11,6 +12,7 @@ from tfgrpo.commands.output import emit, note, of_deployment, of_version, say
 from tfgrpo.commands.session import configuration, opened
 from tfgrpo.errors import NotFound, UsageError
 from tfgrpo.library import Limits
+from tfgrpo.safety import grammar
 from tfgrpo.store import Store
 from tfgrpo.store.policies import foreign
 from tfgrpo.types import Deployment, Version
@@ -35,11 +37,13 @@ def run(arguments: Namespace) -> int:
             case "deploy":
                 _deployed(_deploy(store, arguments, settings.training.deployable), as_json=arguments.json)
             case "import":
-                set_files.take(store, arguments, Limits(settings.training.max_entries, settings.training.max_words))
+                fault = partial(grammar.fault, ours=settings.secrets)
+                limits = Limits(settings.training.max_entries, settings.training.max_words, fault=fault)
+                set_files.take(store, arguments, limits)
             case "pending":
                 quorums.show(store, arguments.set, as_json=arguments.json)
             case "export":
-                set_files.give(find(store, *arguments.version), arguments)
+                set_files.give(find(store, *arguments.version), arguments, settings.secrets)
             case "approve" | "reject":
                 reviews.run(store, arguments)
             case "history":

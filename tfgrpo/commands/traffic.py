@@ -65,7 +65,8 @@ def _export_whole(arguments: Namespace) -> int:
 
 def _export(arguments: Namespace) -> int:
     """Write the examples; what is left out is counted on stderr."""
-    with opened(configuration(arguments, "store")) as store:
+    settings = configuration(arguments, "store")
+    with opened(settings) as store:
         _, unnamed = census.of_set(store, arguments.set)
         if unnamed:
             note(census.unrecorded(arguments.set))
@@ -74,11 +75,13 @@ def _export(arguments: Namespace) -> int:
             set_name=None if unnamed else arguments.set,
             unnamed=unnamed,
             min_reward=arguments.min_reward,
+            ours=settings.secrets,
         )
     left = "; ".join(f"{count} {reason}" for reason, count in found.left_out.items())
     if not found.lines:
         raise Conflict(f"no rollout can be training data: {left or 'none is labelled; POST /v1/feedback labels one'}")
     write("".join(f"{line}\n" for line in found.lines), arguments.output)
     where = f" in {arguments.output}" if arguments.output else ""
-    note(f"{len(found.lines)} examples{where}" + (f"; left out: {left}" if left else ""))
+    hidden = f", {found.redacted} of them with a placeholder for a secret or a personal datum" if found.redacted else ""
+    note(f"{len(found.lines)} examples{where}{hidden}" + (f"; left out: {left}" if left else ""))
     return 0

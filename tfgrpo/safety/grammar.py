@@ -8,6 +8,7 @@ letters hide nothing. Mathematics passes, with LaTeX and its braces.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 from typing import Final
 
 from tfgrpo.safety import redaction, spelling
@@ -17,8 +18,13 @@ LONGEST: Final = 2_000
 """Characters of an entry: its words are bounded by the library, but not how long they are."""
 
 
-def fault(text: str) -> str | None:
-    """Return why `text` cannot be a lesson, None when it can. The limit of words is the library's."""
+def fault(text: str, ours: Iterable[str] = ()) -> str | None:
+    """Return why `text` cannot be a lesson, None when it can. The limit of words is the library's.
+
+    `ours` are values of our own configuration, which no form gives away.
+    """
+    if redaction.holds(text, ours):
+        return "it holds a secret of this configuration"
     if len(text) > LONGEST:
         return f"it has {len(text)} characters; {LONGEST} are allowed"
     if (reason := spelling.fault(text)) is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tfgrpo import library as libraries
 from tfgrpo.errors import UsageError
 from tfgrpo.library import Limits
-from tfgrpo.safety import grammar, redaction
+from tfgrpo.safety import grammar
 from tfgrpo.types import EMPTY_VERSION, Library, Version
 
 ARMS = ("candidate", "control")
@@ -61,13 +61,6 @@ def check_size(version: Version, limits: Limits | None, arm: str) -> None:
 def check_entries(library: Library, *, but: Collection[str] = (), ours: Iterable[str] = ()) -> None:
     """Raise UsageError, `field` names the first, when an entry whose text is not in `but` cannot be a lesson."""
     for place, entry in enumerate(library.experiences):
-        if entry.text not in but and (reason := fault(entry.text, ours)) is not None:
+        if entry.text not in but and (reason := grammar.fault(entry.text, ours)) is not None:
             field = f"experiences[{place}].text"
             raise UsageError(f"{field}: entry {entry.id} cannot be a lesson: {reason}", field=field)
-
-
-def fault(text: str, ours: Iterable[str] = ()) -> str | None:
-    """Return why a text cannot be a lesson, None when it can; `ours` are values of our own configuration."""
-    if redaction.holds(text, ours):
-        return "it holds a secret of this configuration"
-    return grammar.fault(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from sqlalchemy import Connection, delete, insert, select
@@ -39,3 +39,19 @@ class PendingLessons:
                 connection.execute(insert(table), rows)
 
         self._database.write(work, durable=True)
+
+
+def all_of(connection: Connection) -> list[tuple[str, int, Pending]]:
+    """Return the pending lessons of all sets, each with its set and its number there."""
+    table = schema.pending
+    rows = connection.execute(select(table.c.set, table.c.number, table.c.lesson)).all()
+    return [(row.set, row.number, msgspec.json.decode(row.lesson, type=Pending)) for row in rows]
+
+
+def drop(connection: Connection, rests: Callable[[str, Pending], bool]) -> int:
+    """Delete the pending lessons for which `rests` (of a set, on what is withdrawn) holds; return how many."""
+    table = schema.pending
+    gone = [(name, number) for name, number, lesson in all_of(connection) if rests(name, lesson)]
+    for name, number in gone:
+        connection.execute(delete(table).where(table.c.set == name, table.c.number == number))
+    return len(gone)

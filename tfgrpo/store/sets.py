@@ -72,7 +72,7 @@ class Sets(Versions):
                 if version is not None:
                     found = find_no_draft(connection, set_name, version)
                     deployable.check_size(found, limits, arm)
-                    deployable.check_entries(found.library)
+                    deployable.check_entries(found.library, ours=self._rules.secrets)
                     reviews.check(connection, found, required=self._rules.approval)
                     withdrawals.check(connection, found)
             revision = _next_revision(connection, set_name, if_revision)

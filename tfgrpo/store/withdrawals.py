@@ -16,11 +16,11 @@ from sqlalchemy import ColumnElement, Connection, Row, insert, select
 
 from tfgrpo import withdrawal
 from tfgrpo.errors import Conflict, NotFound
-from tfgrpo.store import history, schema, versions
+from tfgrpo.store import history, pending, schema, versions
 from tfgrpo.store.engine import Database, insert_new
 from tfgrpo.store.teaching import judged_by
 from tfgrpo.store.traffic import CHUNK
-from tfgrpo.types import Deployment, Experience, Version
+from tfgrpo.types import Deployment, Experience, Pending, Version
 from tfgrpo.withdrawal import Withdrawal, group_of
 
 Withdrawable: TypeAlias = Literal["exchange", "app", "source"]
@@ -76,7 +76,8 @@ class Withdrawals:
         return self._database.read(lambda connection: _plans(connection, _evidence(connection, kind, name)))
 
     def withdraw(self, kind: Withdrawable, name: str, *, reason: str, actor: str, deploy: bool) -> list[Done]:
-        """Withdraw evidence: it teaches no more, and each set gets the version without what rests on it.
+        """Withdraw evidence: it teaches no more, and each set gets the version without what rests on it. Pending
+        lessons that do go at once.
 
         `deploy` gives it to live requests, where they have such an entry. A candidate that has one is taken out and not
         replaced: its experiment is over. Asked again, it finds the version that it made.
@@ -90,6 +91,8 @@ class Withdrawals:
             values = {**found.row, "reason": reason, "actor": actor, "created_at": time.time()}
             insert_new(connection, schema.withdrawals, tuple(values), [tuple(values.values())])
             why = f"{kind} {name} withdrawn" + (f": {reason}" if reason else "")
+            learned = _learned(connection, found)
+            pending.drop(connection, lambda of, lesson: _resting(found, learned.get(of, {}))(_as_entry(lesson)))
             plans = _plans(connection, found)
             return [_done(connection, plan, reason=why, actor=actor, deploy=deploy) for plan in plans]
 
@@ -217,6 +220,11 @@ def _resting(found: _Evidence, learned: Mapping[str, set[Trajectory]]) -> withdr
     return rests
 
 
+def _as_entry(lesson: Pending) -> Experience:
+    """Return a pending lesson as an entry that rests on all that backs it."""
+    return Experience("", lesson.text, (*lesson.sources, *lesson.backing))
+
+
 def _learned(connection: Connection, found: _Evidence) -> dict[str, dict[str, set[Trajectory]]]:
     """Return, by set and group, the trajectories that runs of the set say they learned from."""
     used, table = schema.learned_from, schema.trajectories
@@ -269,10 +277,11 @@ def _of_exchange(connection: Connection, name: str) -> _Evidence:
 
 
 def _sources(connection: Connection) -> frozenset[str]:
-    """Return what the entries of all versions name as their sources."""
+    """Return what the entries of all versions, and pending lessons, name as their sources."""
     names = connection.execute(select(schema.versions.c.set).distinct()).scalars().all()
-    libraries = (one.library for name in names for one in versions.all_of(connection, name))
-    return frozenset(source for library in libraries for entry in library.experiences for source in entry.sources)
+    entries = [one for name in names for made in versions.all_of(connection, name) for one in made.library.experiences]
+    entries += [_as_entry(lesson) for _, _, lesson in pending.all_of(connection)]
+    return frozenset(source for entry in entries for source in entry.sources)
 
 
 def _groups(connection: Connection) -> frozenset[str]:

@@ -60,3 +60,22 @@ async def test_traffic_without_a_rewarded_rollout_is_said_in_one_line(home: Path
     record(home, tasks=1)
     code, out, err = await run(home, "traffic", "export", "--min-reward", "1", "--set", "absent")
     assert (code, out, err.count("\n")) == (1, "", 1)
+
+
+async def test_a_file_with_a_secret_of_the_configuration_is_taken_without_that_lesson(home: Path) -> None:
+    (home / "list.json").write_text(json.dumps({"G0": "Say x.", "G1": "Say open-sesame first."}))
+    (home / "config.yaml").write_text(f"server: {{admin_key: open-sesame}}\nstore: {{url: '{url(home)}'}}\n")
+    made = await result(home, "sets", "import", "list.json", "--set", "s", "--config", "config.yaml")
+    assert [one["text"] for one in made["experiences"]] == ["Say x."]
+    assert made["refused"] == [{"id": "G1", "reason": "it holds a secret of this configuration"}]
+
+
+async def test_an_export_holds_no_secret_of_the_configuration(home: Path) -> None:
+    store = Store.open(url(home))
+    store.sets.add_version("s", Library((Experience("e1", "Say open-sesame first."),), 2), status="by hand")
+    store.close()
+    (home / "config.yaml").write_text(f"server: {{admin_key: open-sesame}}\nstore: {{url: '{url(home)}'}}\n")
+    for form in ("json", "markdown", "reference", "agent-yaml"):
+        code, out, err = await run(home, "sets", "export", "s@1", "--format", form, "--config", "config.yaml")
+        assert (code, "redacted secret" in out, "open-sesame" in out) == (0, True, False)
+        assert "1 lessons held a secret" in err

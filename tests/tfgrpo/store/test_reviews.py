@@ -96,3 +96,13 @@ def test_a_lesson_with_a_secret_of_the_configuration_is_not_stored(url: str) -> 
         store.sets.add_version("math", library.from_texts(["Say open-sesame first."]), status="by hand")
     assert "open-sesame" not in str(caught.value)
     store.close()
+
+
+def test_a_version_with_what_became_a_secret_since_is_not_deployed(url: str) -> None:
+    before = Store.open(url, migrate=True)
+    before.sets.add_version("math", library.from_texts(["Say open-sesame first."]), status="by hand")
+    before.close()
+    store = Store.open(url, rules=Rules(secrets=("open-sesame",)))
+    with pytest.raises(UsageError, match="holds a secret of this configuration"):
+        deploy(store, 1)
+    store.close()

@@ -5,7 +5,7 @@ import pytest
 from tests.tfgrpo.store.examples import assignment, exchange, label
 from tfgrpo.errors import Conflict, NotFound
 from tfgrpo.store import Batch, Rules, Store
-from tfgrpo.types import Bodies, Experience, Library, Version
+from tfgrpo.types import Bodies, Experience, Library, Pending, Version
 
 NO_BODIES = Bodies(b"", b"", "", "", "")
 GOOD = Experience("e1", "Check the sign.", ("g-1@0",))
@@ -158,3 +158,13 @@ def test_less_than_what_is_live_needs_no_further_approval_and_anything_else_does
     strict.withdrawals.withdraw("source", "g-2", reason="", actor="me", deploy=True)
     assert strict.reviews.standings("new") == {1: "awaiting", 2: "awaiting"}
     strict.close()
+
+
+def test_pending_lessons_that_rest_on_it_go_at_once(filled: Store) -> None:
+    mine = Pending("Be polite.", ("g-1@0",), 1, {"g-1@0": ("a/x",)}, ("r",))
+    theirs = Pending("Spend more.", ("g-1@0",), 1, {"g-1@0": ("a/x",), "g-2@1": ("b/y",)}, ("r",))
+    filled.pending.replace("math", [mine, theirs])
+    filled.withdrawals.plan("app", "b")
+    assert filled.pending.of("math") == [mine, theirs]
+    filled.withdrawals.withdraw("app", "b", reason="", actor="me", deploy=False)
+    assert filled.pending.of("math") == [mine]
