@@ -22,6 +22,7 @@ from proxy.admin_experiment import ExperimentApi
 from proxy.admin_reviews import ReviewsApi
 from proxy.admin_sets import SetsApi
 from proxy.admin_traffic import TrafficApi
+from proxy.admin_withdrawals import WithdrawalsApi
 from proxy.auth import Keys
 from proxy.bypass import Bypass
 from proxy.deployments import Deployments
@@ -46,7 +47,7 @@ def create(
 ) -> ASGIApp:
     """Return the ASGI app of every path under `/admin/api`. It lets nobody in but an administrator."""
     sets, traffic, switch = SetsApi(store, deployments, limits), TrafficApi(store), BypassApi(store, bypass)
-    reviews = ReviewsApi(store)
+    reviews, withdrawals = ReviewsApi(store), WithdrawalsApi(store, deployments)
     one_set = "/admin/api/sets/{set}"
     calls = [
         _route("/admin/api/sets", GET=sets.sets),
@@ -59,6 +60,7 @@ def create(
         _route(f"{one_set}/rollback", POST=sets.rollback),
         _route(f"{one_set}/history", GET=sets.history),
         _route(f"{one_set}/experiment", GET=live.experiment),
+        _route("/admin/api/withdrawals", GET=withdrawals.withdrawals, POST=withdrawals.withdraw),
         _route("/admin/api/bypass", GET=switch.bypass, PUT=switch.switch),
         _route("/admin/api/exchanges", GET=traffic.exchanges),
         _route("/admin/api/exchanges/{exchange}", GET=traffic.exchange),

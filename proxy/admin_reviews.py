@@ -41,7 +41,7 @@ class ReviewsApi:
         raw = await json_bodies.read(request.receive, limit=BODY_BYTES)
         body = json_bodies.checked(Approval, json_bodies.parsed(raw) if raw.strip() else {})
         standing = await asyncio.to_thread(
-            lambda: self._reviews.approve(name, number, reason=body.reason, actor=_actor(body.by))
+            lambda: self._reviews.approve(name, number, reason=body.reason, actor=actor(body.by))
         )
         return JSONResponse({"set": name, "version": number, "approval": standing})
 
@@ -51,10 +51,11 @@ class ReviewsApi:
         raw = await json_bodies.read(request.receive, limit=BODY_BYTES)
         body = json_bodies.checked(Rejection, json_bodies.parsed(raw))
         standing = await asyncio.to_thread(
-            lambda: self._reviews.reject(name, number, reason=body.reason, actor=_actor(body.by))
+            lambda: self._reviews.reject(name, number, reason=body.reason, actor=actor(body.by))
         )
         return JSONResponse({"set": name, "version": number, "approval": standing})
 
 
-def _actor(by: str) -> str:
+def actor(by: str) -> str:
+    """Return who the history shall name."""
     return f"{by} ({ACTOR})" if by.strip() else ACTOR

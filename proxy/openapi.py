@@ -21,6 +21,7 @@ from proxy.admin_bypass import NewBypass
 from proxy.admin_reviews import Approval, Rejection
 from proxy.admin_sets import NewDeployment, NewVersion, Rollback
 from proxy.admin_traffic import LONGEST_PAGE, PAGE
+from proxy.admin_withdrawals import NewWithdrawal
 from proxy.feedback import Feedback
 
 JSON: Final = "application/json"
@@ -32,6 +33,7 @@ BODIES: Final[Mapping[str, type[BaseModel]]] = {
     "switch": NewBypass,
     "approve": Approval,
     "reject": Rejection,
+    "withdraw": NewWithdrawal,
 }
 """The model of what a call takes, by the name of its handler."""
 

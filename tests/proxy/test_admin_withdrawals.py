@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import RunningProxy, StartProxy, StartUpstream
+from tests.upstreams import RawUpstream, chat
+from tfgrpo.store import Store
+from tfgrpo.types import Experience, Library
+
+PATH = "/admin/api/withdrawals"
+
+
+@pytest.fixture
+def upstream(start_upstream: StartUpstream) -> RawUpstream:
+    return start_upstream(chat)
+
+
+@pytest.fixture
+def proxy(start_proxy: StartProxy, upstream: RawUpstream) -> RunningProxy:
+    made = start_proxy(upstream.base_url)
+    entries = (Experience("e1", "Check the sign.", ("g",)), Experience("e2", "Prefer the dear option.", ("bad@0",)))
+    store = Store.open(made.settings.store.url)
+    store.sets.add_version("math", Library(entries, 3), status="by hand")
+    store.close()
+    assert made.request("PUT", "/admin/api/sets/math/deployment", {"live": 1}).status == 200
+    return made
+
+
+def body(**more: Any) -> dict[str, Any]:
+    return {"kind": "source", "name": "bad", **more}
+
+
+def test_the_next_request_of_a_conversation_is_without_what_was_withdrawn(
+    proxy: RunningProxy, upstream: RawUpstream
+) -> None:
+    def given() -> str:
+        assert proxy.chat(headers={"x-tfgrpo-trajectory": "t"}, prefix="/set/math").status == 200
+        return upstream.seen[-1].body.decode()
+
+    assert "Prefer the dear option." in given()
+    answer = proxy.request("POST", PATH, body(deploy=True, reason="poison", by="ann"))
+    assert (answer.status, answer.json["sets"][0]["revision"]) == (200, 2)
+    assert "Prefer the dear option." not in given()
+    assert "Check the sign." in given()
+    said = proxy.request("GET", "/admin/api/sets/math/history").json["history"][0]
+    assert (said["action"], said["actor"], said["reason"]) == (
+        "withdraw",
+        "ann (admin api)",
+        "source bad withdrawn: poison",
+    )
+    assert [one["name"] for one in proxy.request("GET", PATH).json["withdrawals"]] == ["bad"]
+
+
+def test_a_dry_run_changes_nothing(proxy: RunningProxy) -> None:
+    answer = proxy.request("POST", PATH, body(dry_run=True, deploy=True)).json
+    assert (answer["dry_run"], answer["sets"][0]["gone"]) == (True, [{"id": "e2", "text": "Prefer the dear option."}])
+    assert proxy.request("GET", PATH).json == {"withdrawals": []}
+    assert len(proxy.request("GET", "/admin/api/sets/math/versions").json["versions"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ({"kind": "source", "name": "nobody"}, 404),
+        ({"kind": "exchange", "name": "nobody"}, 404),
+        ({"kind": "app", "name": "nobody"}, 404),
+        ({"kind": "user", "name": "bad"}, 400),
+        ({"kind": "source", "name": ""}, 400),
+        ({"kind": "source"}, 400),
+    ],
+)
+def test_what_cannot_be_withdrawn_is_refused(proxy: RunningProxy, asked: dict[str, Any], status: int) -> None:
+    assert proxy.request("POST", PATH, asked).status == status
