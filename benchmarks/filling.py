@@ -22,9 +22,11 @@ from typing import Any, Final
 import psycopg
 import zstandard
 from msgspec.structs import asdict
+from sqlalchemy import Connection
 from sqlalchemy.engine import make_url
 
-from tfgrpo.store import Store
+from tfgrpo.store import Store, migrations
+from tfgrpo.store.engine import Database
 from tfgrpo.types import Assignment, Exchange, Experience, Label, Library, Outcome
 
 EXCHANGES: Final = 1_000_000
@@ -85,6 +87,14 @@ def fill(url: str, count: int = EXCHANGES, *, seed: int = 0, until: float | None
             if rows:
                 writer.insert(table, _packed(table, rows))
         writer.finish()
+    Database(url, migrate=False).write(_add_up)
+
+
+def _add_up(connection: Connection) -> None:
+    """Add traffic up by the hour as the step of the schema does that brings it to a store with traffic."""
+    for statement in (one for step in migrations.STEPS for one in step):
+        if isinstance(statement, str) and statement.startswith("INSERT INTO hours"):
+            migrations.take(connection, statement)
 
 
 def _deploy(store: Store) -> None:

@@ -30,6 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.sql import FromClause
 
 from tfgrpo.store import schema
+from tfgrpo.store.distinct import distinct
 from tfgrpo.store.engine import Database
 from tfgrpo.trajectories import Placed
 from tfgrpo.types import Assignment, Bodies, Exchange, Label
@@ -155,23 +156,10 @@ class Browsing:
         return self._database.read(work)
 
     def names(self, column: Literal["app", "set"], *, most: int = NAMES) -> list[str]:
-        """Return the apps or sets that have recorded traffic, in order, `most` of them.
-
-        From one to the next by the index: reading a million rows for a dozen names would take longer than a page may.
-        """
+        """Return the apps or sets that have recorded traffic, in order, `most` of them."""
         name = {"app": schema.exchanges.c.app, "set": schema.trajectories.c.set}[column]
-
-        def work(connection: Connection) -> list[str]:
-            found: list[str] = []
-            while len(found) < most:
-                query = select(name).where(name > found[-1] if found else name.is_not(None)).order_by(name).limit(1)
-                following = connection.execute(query).scalar()
-                if following is None:
-                    break
-                found.append(following)
-            return found
-
-        return self._database.read(work)
+        query = distinct(name).limit(most)
+        return sorted(self._database.read(lambda connection: connection.execute(query).scalars().all()))
 
     def labels(
         self, trajectories: Mapping[tuple[str, str], Sequence[Exchange]], *, most: int = LABELS
