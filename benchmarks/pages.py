@@ -1,9 +1,10 @@
 """`make bench-dashboard`: how long each page of the dashboard takes on a store of 1,000,000 exchanges.
 
 A proxy of its own serves the pages; every page is asked for several times, in turn, over one connection. The time is
-that until the whole page is there, by the clock and of the proxy's processor; PostgreSQL's own is in the first only. What is asked for is what a person would ask for, and the worst that we could think of: what is rare and
-old, what there is not, and texts, for each of which a page looks as long as it may. Fails (exit status 1) when the
-median of a page is over the goal of issue 6.
+that until the whole page is there, by the clock and of the proxy's processor; PostgreSQL's own is in the first only.
+What is asked for is what a person would ask for, and the worst that we could think of: what is rare and old, what there
+is not, and texts, for each of which a page looks as long as it may. Fails (exit status 1) when the median of a page is
+over the goal of issue 6.
 """
 
 from __future__ import annotations
