@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup serve test check lint types docs tour bench bench-groups compare bench-stores faults soak fuzz live container lock clean
+.PHONY: setup serve test check lint types docs tour bench bench-groups bench-dashboard compare bench-stores faults soak fuzz live container lock clean
 
 setup: $(READY)
 
@@ -56,6 +56,10 @@ bench: setup
 bench-groups: setup
 	@echo "bench-groups: a store of 1,000,000 exchanges, then groups formed from it; a few minutes"
 	@$(BIN)/python -m benchmarks.groups $(ARGS)
+
+bench-dashboard: setup
+	@echo "bench-dashboard: stores of 1,000,000 exchanges, SQLite and PostgreSQL, then each page of the dashboard; ten minutes"
+	@$(BIN)/python -m benchmarks.pages $(ARGS)
 
 # SEEDS= seeds of each setting; 100 take an hour or so on two cores.
 compare: setup
