@@ -59,7 +59,9 @@ def test_rewards_of_a_set_are_shown_by_arm_with_their_interval(start_proxy: Star
     store, now = stored(proxy), time.time()
     store.traffic.add(Batch(assignments=(structs.replace(examples.assignment("t"), set="math"),)))
     spot, to = ("math", int(now // HOUR), "candidate"), (now, "default", "f")
-    assert store.hours.count({spot: Difference(4, 4.0), ("law", spot[1], "live"): Difference(1, 0.0)}, after=START, to=to)
+    assert store.hours.count(
+        {spot: Difference(4, 4.0), ("law", spot[1], "live"): Difference(1, 0.0)}, after=START, to=to
+    )
     store.close()
     page = shown(proxy, "/admin?set=math&span=day")
     assert numbers(page, "rewards")[-1][1:] == ["1.000", "0.510", "1.000", "4"]

@@ -81,13 +81,13 @@ def test_a_store_of_an_earlier_release_is_added_up_when_it_is_migrated(store: St
     late = exchange(2, started_at=5.9 * HOUR, prompt_tokens=3, completion_tokens=4)
     store.traffic.add(Batch(((exchange(1), Bodies()), (late, Bodies())), (assignment(1), assignment(2))))
     before = met(store)
-    step = next(step for step in STEPS if any("CREATE TABLE hours" in one for one in step))
+    step = next(step for step in STEPS if any("CREATE TABLE hours" in str(one) for one in step))
     engine = create_engine(url)
     with engine.begin() as connection:
         connection.execute(text("DROP TABLE hours"))
         connection.execute(text("DROP TABLE reward_hours"))
         connection.execute(text("ALTER TABLE exchanges DROP COLUMN sent_at"))
         for statement in step:
-            connection.execute(text(statement.format(**TYPES[connection.dialect.name])))
+            connection.execute(text(str(statement).format(**TYPES[connection.dialect.name])))
     engine.dispose()
     assert met(store) == before
