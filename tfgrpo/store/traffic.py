@@ -12,6 +12,7 @@ from msgspec.structs import astuple, fields
 from sqlalchemy import Connection, Integer, Row, Select, and_, bindparam, case, cast, func, not_, or_, select, update
 
 from tfgrpo.store import hours, schema
+from tfgrpo.store.distinct import distinct
 from tfgrpo.store.engine import Database, insert_new
 from tfgrpo.types import FIRST_DRAFT, Assignment, Bodies, Exchange, Link
 
@@ -246,7 +247,7 @@ class Traffic:
 
     def sets(self) -> list[str]:
         """Return the names of the sets that traffic was recorded under."""
-        query = select(schema.trajectories.c.set).where(schema.trajectories.c.set.is_not(None)).distinct()
+        query = distinct(schema.trajectories.c.set)
         return sorted(self._database.read(lambda connection: connection.execute(query).scalars().all()))
 
     def attempts(self, *, set_name: str | None = None, unnamed: bool = False) -> Iterator[Attempt]:
