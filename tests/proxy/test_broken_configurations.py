@@ -85,11 +85,3 @@ def test_a_file_that_is_not_there_or_is_no_text_is_said(tmp_path: Path, capsys: 
     assert "byte 0 is no UTF-8" in checked(capsys, "--config", str(tmp_path / "c.yaml"))
     assert "Is a directory; name another with --config" in checked(capsys, "--config", str(tmp_path))
     assert "No such file" in checked(capsys, "--config", str(tmp_path / "none.yaml"))
-
-
-def test_a_provider_that_litellm_does_not_know_is_found_before_the_start(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = tmp_path / "c.yaml"
-    config.write_text("upstreams: [{name: a, provider: litellm, custom_llm_provider: nobody}]")
-    assert "'nobody' is no provider that litellm knows" in checked(capsys, "--config", str(config))
