@@ -83,6 +83,7 @@ def proxy(
         "routes": [{"set": "math", "models": ["c-math"]}],
     }
     running = RunningProxy(Settings.model_validate(values))
+    asyncio.run(LitellmUpstream(Settings(), {}).load([]))  # on busy cores litellm takes longer than a start may
     running.start()
     yield running
     running.stop()
