@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup serve test check lint types docs tour bench bench-groups bench-dashboard compare bench-stores faults soak fuzz live container lock clean
+.PHONY: setup serve test check lint types docs tour bench bench-groups bench-dashboard compare bench-stores faults soak fuzz live agents container lock clean
 
 setup: $(READY)
 
@@ -90,6 +90,11 @@ container: setup
 live: setup
 	@echo "live: simulated live traffic, $(or $(SEEDS),200) runs of each case, two at a time"
 	@$(BIN)/python -m benchmarks.live --seeds $(or $(SEEDS),200) $(ARGS)
+
+# The newest of each, into .venv/agents (2 GB); ARGS="--only codex" takes some. npm and PyPI are asked for them.
+agents: setup
+	@echo "agents: installs agent programs, runs each direct and through the proxy against a scripted model; some minutes"
+	@$(BIN)/python -m tests.agents $(ARGS)
 
 # Writes the lock files anew. No index address may stand in them. The container gets what requirements.lock names, so the
 # small extra is in it.
