@@ -1,8 +1,8 @@
 """Two hundred clients at once, each an app with a canary: through the proxy, training, and the next request's block.
 
 The apps share four sets, of which two are trained. Everybody asks the same at first and is answered the same, so that
-only keys tell them apart. The optimizer makes a lesson of every canary that it reads, and one of a word that all apps of
-a set say.
+only keys tell them apart. The optimizer makes a lesson of every canary that it reads, and one of a word that all apps
+of a set say.
 """
 
 from __future__ import annotations
@@ -172,7 +172,10 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
         settings: dict[str, Any] = {
             "server": {"port": 0},
             "upstreams": [{"name": "up", "base_url": provider.base_url}],
-            "apps": [{"name": f"app-{one.number}", "keys": [one.key], "sets": [one.set_name]} for one in clients],
+            "apps": [
+                {"name": f"app-{one.number}", "keys": [one.key], "sets": [one.set_name], "teaches": True}
+                for one in clients
+            ],
             "training": {"lessons": 3, "edits": None, "batch_size": CLIENTS, "concurrency": 32},
         }
         (home / "config.yaml").write_text(json.dumps(settings))
