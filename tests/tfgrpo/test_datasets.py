@@ -133,7 +133,12 @@ def test_a_file_may_be_one_json_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [('[{"problem": "q"}]', "row 1: no groundtruth"), ("[", "neither JSONL nor"), ('[{"problem": "q", "answer": NaN}]', "NaN")]
+    ("text", "said"),
+    [
+        ('[{"problem": "q"}]', "row 1: no groundtruth"),
+        ("[", "neither JSONL nor"),
+        ('[{"problem": "q", "answer": NaN}]', "NaN"),
+    ],
 )
 def test_a_list_that_lacks_something_is_refused_with_its_row(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "d.json").write_text(text)
