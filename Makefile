@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup serve test check lint types docs tour bench bench-groups compare bench-stores faults soak fuzz live container lock clean
+.PHONY: setup serve test check lint types docs tour bench bench-groups bench-dashboard compare bench-stores faults soak fuzz live agents container lock clean
 
 setup: $(READY)
 
@@ -57,6 +57,10 @@ bench-groups: setup
 	@echo "bench-groups: a store of 1,000,000 exchanges, then groups formed from it; a few minutes"
 	@$(BIN)/python -m benchmarks.groups $(ARGS)
 
+bench-dashboard: setup
+	@echo "bench-dashboard: stores of 1,000,000 exchanges, SQLite and PostgreSQL, then each page of the dashboard; ten minutes"
+	@$(BIN)/python -m benchmarks.pages $(ARGS)
+
 # SEEDS= seeds of each setting; 100 take an hour or so on two cores.
 compare: setup
 	@$(BIN)/python -m benchmarks.learning --seeds $(or $(SEEDS),100) $(ARGS)
@@ -86,6 +90,11 @@ container: setup
 live: setup
 	@echo "live: simulated live traffic, $(or $(SEEDS),200) runs of each case, two at a time"
 	@$(BIN)/python -m benchmarks.live --seeds $(or $(SEEDS),200) $(ARGS)
+
+# The newest of each, into .venv/agents (2 GB); ARGS="--only codex" takes some. npm and PyPI are asked for them.
+agents: setup
+	@echo "agents: installs agent programs, runs each direct and through the proxy against a scripted model; some minutes"
+	@$(BIN)/python -m tests.agents $(ARGS)
 
 # Writes the lock files anew. No index address may stand in them. The container gets what requirements.lock names, so the
 # small extra is in it.

@@ -85,10 +85,11 @@ class SetsApi:
 
         def work() -> list[dict[str, Any]]:
             deployed = {one.set: one for one in self._store.sets.deployments()}
+            made = self._store.glances.versions()
             return [
                 {
                     "set": name,
-                    "versions": len(self._store.sets.versions(name)),
+                    "versions": made.get(name, 0),
                     "deployment": _deployed(deployed.get(name)),
                 }
                 for name in self._store.sets.names()

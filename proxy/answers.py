@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+Take: TypeAlias = Callable[[bytes], bool]
+"""Takes a piece at once, or says that it cannot."""
 
 
 class Answer(Protocol):
-    """An answer whose head is there; its body is read once, piece by piece, and closed in any case."""
+    """An answer whose head is there; its body is read once, piece by piece, and closed in any case.
+
+    `take` may be given what comes while `read` waits, the last piece excepted; what it takes, `read` does not return.
+    """
+
+    take: Take | None
 
     @property
     def status(self) -> int:

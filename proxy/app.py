@@ -204,7 +204,15 @@ class Parts:
         return (
             admin.create(store, deployments, keys, live, limits, bypass=self._bypass),
             dashboard.create(
-                store, deployments, keys, secret, overview=overview, training=training, apps=apps, limits=limits
+                store,
+                deployments,
+                keys,
+                secret,
+                overview=overview,
+                training=training,
+                labels=self._labels,
+                apps=apps,
+                limits=limits,
             ),
         )
 

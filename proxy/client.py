@@ -26,6 +26,9 @@ class Line(Protocol):
     lost: bool
     on_lost: Callable[[], None] | None
 
+    def pass_on(self, piece: bytes) -> bool:
+        """Send a piece of an answer in chunks at once; False: it was not, for it would have to wait."""
+
 
 class Gone(Exception):  # noqa: N818 - reads as what it says where it is caught
     """The client went away."""
@@ -109,6 +112,10 @@ class Client:
     async def send(self, body: bytes, *, more: bool) -> None:
         """Send a piece of the body, waiting while the client takes none."""
         await self._send({"type": "http.response.body", "body": body, "more_body": more})
+
+    def pass_on(self, piece: bytes) -> bool:
+        """Send a piece of the body at once; False: it was not, and has to go by `send`."""
+        return self._line is not None and self._line.pass_on(piece)
 
     async def refuse(self, error: ProxyError, api: str | None = None, exchange_id: str | None = None) -> None:
         """Answer with an error of ours."""

@@ -130,6 +130,14 @@ class Connection(HttpToolsProtocol):
                 if self._head > HEADER_BYTES:
                     self._refuse(_TOO_LARGE)
 
+    def pass_on(self, piece: bytes) -> bool:
+        """Send a chunk of the running answer, if it is one in chunks and its client takes some."""
+        cycle = self.cycle
+        if cycle is None or not cycle.chunked_encoding or cycle.response_complete or self.flow.write_paused:
+            return False
+        self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+        return True
+
     def _serve_without_upgrade(self, rest: bytes) -> None:
         """Serve a request as if it had not asked for another protocol (RFC 9110, 7.8: a server may ignore that).
 

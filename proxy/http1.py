@@ -14,6 +14,7 @@ from typing import Final, cast
 
 import httptools
 
+from proxy.answers import Take
 from proxy.failures import Broken, Unreachable, reason
 from proxy.wire import HEADER_BYTES, Peer
 
@@ -29,13 +30,14 @@ _NEVER: Final = float("inf")
 class PlainAnswer:
     """An `answers.Answer` that a line reads."""
 
-    __slots__ = ("_line", "bodiless", "headers", "status")
+    __slots__ = ("_line", "bodiless", "headers", "status", "take")
 
     def __init__(self, line: Line, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         self._line: Line | None = line
         self.status = status
         self.headers = headers
         self.bodiless = status in _NEVER_A_BODY
+        self.take: Take | None = None
 
     @property
     def ended(self) -> bool:
@@ -48,7 +50,7 @@ class PlainAnswer:
         Raises:
             Broken: The upstream cut the answer, or was silent for too long.
         """
-        return b"" if self._line is None else await self._line.read()
+        return b"" if self._line is None else await self._line.read(self.take)
 
     def close(self) -> None:
         """Let go of the connection: back to its owner when all was read, closed otherwise."""
@@ -74,6 +76,7 @@ class Line(asyncio.Protocol):
         )
         self._pieces: deque[bytes] = deque()
         self._waiter: asyncio.Future[None] | None = None
+        self._take: Take | None = None
         self._busy = self._paused = False
         self._failure: BaseException | None = None
         self._deadline = _NEVER
@@ -147,18 +150,20 @@ class Line(asyncio.Protocol):
         """Whether all of the answer was read."""
         return self._ended and not self._pieces
 
-    async def read(self) -> bytes:
-        """Return what has come, or wait for it; b"" at the end. Raises Broken."""
+    async def read(self, take: Take | None = None) -> bytes:
+        """Return what has come, or wait for it; b"" at the end. `take`: as in an answer. Raises Broken."""
         while not self._pieces:
             if self._ended:
                 return b""
             if self._failure is not None:
                 raise Broken(reason(self._failure)) from self._failure
-            await self._wait()
-        pieces = self._pieces
-        piece = pieces.popleft() if len(pieces) == 1 else b"".join(pieces)
-        pieces.clear()
-        self._size = 0
+            self._take = take
+            try:
+                await self._wait()
+            finally:
+                self._take = None
+        piece = self._joined()
+        self._let_go_of_pieces()
         if self._paused and self._transport is not None:
             self._paused = False
             self._deadline = _NEVER if self._ended else self._loop.time() + self._idle
@@ -201,6 +206,10 @@ class Line(asyncio.Protocol):
             return
         if not self._has_head and self._head_bytes > HEADER_BYTES:
             self._fail(ValueError("its response headers are too long"))
+            return
+        if self._take is not None and self._pieces and not self._ended and self._take(self._joined()):
+            # Nobody need wake up: on a stream that is half of what a piece costs.
+            self._let_go_of_pieces()
             return
         if self._size > BUFFER_BYTES and not self._ended and not self._paused and self._transport is not None:
             self._paused = True
@@ -266,6 +275,13 @@ class Line(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
         self._wake()
+
+    def _joined(self) -> bytes:
+        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+
+    def _let_go_of_pieces(self) -> None:
+        self._pieces.clear()
+        self._size = 0
 
     @property
     def _open(self) -> bool:

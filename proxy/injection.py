@@ -47,11 +47,15 @@ class Spot(msgspec.Struct, frozen=True):
 
         With "" only echoes are taken out; a body without any is returned as it is.
         """
+        return splice.edit(self.body, self.edits(block))
+
+    def edits(self, block: str) -> list[splice.Edit]:
+        """Return what `inject` changes: spans of the body, and what takes their place."""
         edits = [(start, stop, b"") for start, stop in self.echoes]
         if block:
             new = self.before + _escaped(block) + self.after
             edits += [(start, stop, new) for start, stop in self.at]
-        return splice.edit(self.body, edits)
+        return edits
 
 
 def find(body: bytes, dialect: str, content_encoding: str = "") -> Spot | str:

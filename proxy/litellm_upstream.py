@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from proxy import litellm_errors, litellm_models, litellm_requests
-from proxy.answers import Answer
+from proxy.answers import Answer, Take
 from proxy.calls import off_loop
 from proxy.errors import ProxyError
 from proxy.failures import Broken, Unreachable
@@ -40,6 +40,7 @@ class Whole:
     """An answer that is there in one piece, as from every upstream."""
 
     bodiless = False
+    take: Take | None = None
 
     def __init__(self, status: int, body: bytes, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
         self.status = status
@@ -65,6 +66,7 @@ class Stream:
 
     status = 200
     bodiless = False
+    take: Take | None = None
     headers: Sequence[tuple[bytes, bytes]] = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"))
 
     def __init__(

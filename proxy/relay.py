@@ -310,6 +310,14 @@ async def _relay(answer: Answer, marks: RawHeaders, client: Client, transcript: 
     headers = [*downward(answer.headers, bodiless=answer.bodiless), *marks]
     transcript.answered(answer.status, headers)
     await client.start(answer.status, headers)
+
+    def take(piece: bytes) -> bool:
+        taken = client.pass_on(piece)
+        if taken:
+            transcript.received(piece)
+        return taken
+
+    answer.take = take
     while piece := await answer.read():
         transcript.received(piece)
         if answer.ended:

@@ -19,7 +19,7 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
-from proxy.answers import Answer
+from proxy.answers import Answer, Take
 from proxy.errors import ProxyError
 from proxy.failures import Broken, Unreachable, reason
 from proxy.pool import KEEP_ALIVE, Pool
@@ -38,6 +38,8 @@ _LAST_STATUS: Final = 599
 
 class _GeneralAnswer:
     """An `answers.Answer` that aiohttp reads."""
+
+    take: Take | None = None
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response

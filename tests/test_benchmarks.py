@@ -6,17 +6,22 @@ import asyncio
 import json
 import os
 import time
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
-from benchmarks import live
+from benchmarks import filling, live
 from benchmarks.bodies import Requests
 from benchmarks.goals import GOALS, derive
 from benchmarks.load import LoadError, counted, streams
 from benchmarks.processes import cpu_seconds, memory, open_files, threads
 from benchmarks.results import Results
 from benchmarks.upstream import Plan, Upstream
+from tests.postgresql import Server
 from tests.upstreams import RawUpstream
+from tfgrpo.store import Store
+from tfgrpo.store.browsing import Wanted
 
 
 @pytest.mark.parametrize("size", [1 << 10, 16 << 10, 256 << 10])
@@ -101,3 +106,30 @@ def test_a_harmful_candidate_of_the_simulated_traffic_is_rolled_back_soon() -> N
 @pytest.mark.parametrize(("bad", "runs", "low", "high"), [(0, 200, 0.0, 0.0183), (10, 200, 0.0242, 0.0900)])
 def test_a_rate_is_given_with_its_exact_interval(bad: int, runs: int, low: float, high: float) -> None:
     assert live.interval(bad, runs) == pytest.approx((low, high), abs=5e-4)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_filled_store_is_one_that_the_proxy_could_have_written(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if kind == "sqlite":
+        filled(f"sqlite:///{tmp_path / 'filled.db'}")
+        return
+    started: Server = request.getfixturevalue("postgresql")
+    with started.database() as url:
+        filled(url)
+
+
+def filled(url: str) -> None:
+    filling.fill(url, 500)
+    with closing(Store.open(url)) as store:
+        exchanges = store.traffic.page(limit=1000)
+        assert len(exchanges) == 500
+        assert all(store.traffic.assignment(one.app, one.trajectory) for one in exchanges)
+        kept = store.traffic.bodies([one.id for one in exchanges])
+        assert set(kept) == {one.id for one in exchanges if one.record == "full"}
+        assert sum(filling.RARE_TEXT.encode() in one.request for one in kept.values()) == 1
+        labelled = store.browsing.trajectories(Wanted(judged="any"), limit=500, seconds=60.0)
+        assert labelled.rows
+        facts = store.hours.facts(since=0, width=1_000_000)
+        assert sum(one.count for one in facts if one.name in filling.OUTCOMES) == 500

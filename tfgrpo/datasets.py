@@ -94,7 +94,7 @@ def distinct(found: Iterable[tuple[str, Task]]) -> Dataset:
 
 def _listed(text: str, path: Path) -> list[tuple[str, Any]]:
     try:
-        rows = json.loads(text)
+        rows = json.loads(text, parse_constant=_no_json)
     except ValueError as error:
         raise DatasetError(f"{path} is neither JSONL nor one JSON list ({error})", field="data") from error
     return [(f"{path}, row {number}", row) for number, row in enumerate(rows, 1)]
@@ -102,9 +102,14 @@ def _listed(text: str, path: Path) -> list[tuple[str, Any]]:
 
 def _read(line: str, where: str) -> Any:
     try:
-        return json.loads(line)
+        return json.loads(line, parse_constant=_no_json)
     except ValueError as error:
         raise DatasetError(f"{where}: not JSON ({error})", field="data") from error
+
+
+def _no_json(name: str) -> Any:
+    """NaN and the infinities, which Python writes for what a table left empty, are no right answers."""
+    raise ValueError(f"{name} is no value of JSON; leave the field out, or write null")
 
 
 def _task(row: Any, where: str, *, need_reference: bool) -> Task:

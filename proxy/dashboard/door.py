@@ -25,9 +25,14 @@ from proxy.dashboard.overview import OverviewPages
 from proxy.dashboard.reviews import ReviewPages
 from proxy.dashboard.sessions import COOKIE, SECONDS, Sessions
 from proxy.dashboard.sets import SetPages
+from proxy.dashboard.traffic import ONE as TRAJECTORY
+from proxy.dashboard.traffic import ROOT as TRAFFIC
+from proxy.dashboard.traffic import TrafficPages
 from proxy.dashboard.training import RUNS, TrainingPages
+from proxy.dashboard.trajectory import TrajectoryPages
 from proxy.deployments import Deployments
 from proxy.errors import ProxyError, from_tfgrpo
+from proxy.label_writer import LabelWriter
 from tfgrpo.errors import TfgrpoError
 from tfgrpo.library import Limits
 from tfgrpo.store import Store
@@ -49,12 +54,14 @@ def create(
     *,
     overview: OverviewPages,
     training: TrainingPages,
+    labels: LabelWriter,
     apps: Sequence[str],
     limits: Limits | None = None,
 ) -> ASGIApp:
     """Return the ASGI app of `/admin` and every path below it but `/admin/api`. `apps` are those with traffic."""
     door = _Door(keys, secret)
     sets, groups = SetPages(store, deployments, limits), GroupPages(store, apps)
+    traffic, trajectory = TrafficPages(store), TrajectoryPages(store, labels)
     one, run = f"{SETS}/{{set}}", f"{RUNS}/{{run}}"
     return Starlette(
         routes=[
@@ -65,6 +72,13 @@ def create(
             Route(LOGIN, door.ask, methods=["GET"]),
             Route(LOGIN, door.log_in, methods=["POST"]),
             Route("/admin/logout", door.acted(door.log_out), methods=["POST"]),
+            Route(TRAFFIC, door.shown(traffic.all)),
+            Route(f"{TRAFFIC}/next", door.shown(traffic.following)),
+            Route(TRAJECTORY, door.shown(trajectory.one)),
+            Route(f"{TRAFFIC}/sent", door.shown(trajectory.sent)),
+            Route(f"{TRAFFIC}/body", door.shown(trajectory.body)),
+            Route(f"{TRAFFIC}/text", door.shown(trajectory.text)),
+            Route(f"{TRAFFIC}/label", door.acted(trajectory.label), methods=["POST"]),
             Route(SETS, door.shown(sets.all)),
             Route(one, door.shown(sets.one)),
             Route(f"{one}/versions/{{version:int}}", door.shown(sets.version)),

@@ -5,6 +5,7 @@ It knows no store and no session; what a template shows comes in.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -12,7 +13,7 @@ from typing import Final
 import jinja2
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from proxy.dashboard import assets
+from proxy.dashboard import assets, texts
 
 PLACES: Final = (
     ("/admin", "Overview"),
@@ -45,12 +46,26 @@ _ENGINE: Final = jinja2.Environment(
 
 def page(template: str, *, status: int = 200, **values: object) -> Response:
     """Return a page of a template."""
-    return HTMLResponse(_ENGINE.get_template(template).render(**values), status, HEADERS)
+    said = _ENGINE.get_template(template).render(**values)
+    # Recorded text may hold half a character, which UTF-8 has no bytes for.
+    return HTMLResponse(said.encode("utf-8", "replace"), status, HEADERS)
 
 
 def piece(template: str, **values: object) -> str:
     """Return a part of a page, rendered alone."""
     return _ENGINE.get_template(template).render(**values)
+
+
+def plain(text: str) -> Response:
+    """Return a text as nothing but text."""
+    headers = {**HEADERS, "content-type": "text/plain; charset=utf-8"}
+    return Response(text.encode("utf-8", "replace"), headers=headers)
+
+
+def file(body: bytes, name: str) -> Response:
+    """Return bytes for a person to keep: a browser shows none of them."""
+    said = f'attachment; filename="{re.sub("[^A-Za-z0-9._-]", "_", name)}"'
+    return Response(body, headers={**HEADERS, "content-type": "application/octet-stream", "content-disposition": said})
 
 
 def see(path: str) -> Response:
@@ -92,6 +107,17 @@ def _percent(share: float) -> str:
     return f"{share * 100:g} %"
 
 
+def _instant(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _lasting(seconds: float) -> str:
+    """A time span as people say it."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"  # noqa: PLR2004 - two minutes
+
+
 _ENGINE.globals |= {"places": PLACES, "asset": assets.address}
 
 
@@ -118,12 +144,15 @@ def _seconds(took: float) -> str:
 _ENGINE.filters |= {
     "age": _age,
     "milliseconds": _milliseconds,
+    "instant": _instant,
+    "lasting": _lasting,
     "moment": _moment,
     "percent": _percent,
     "second": _second,
     "seconds": _seconds,
     "share": _share,
     "short": _short,
+    "seen": texts.shown,
     "span": _span,
     "usd": _usd,
     "usd_span": _usd_span,

@@ -13,13 +13,15 @@ HELD = 40 << 20
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/files"])
-def test_an_answer_waits_for_a_client_that_takes_nothing(start_proxy: StartProxy, path: str) -> None:
+@pytest.mark.parametrize("framing", [f"Content-Length: {WHOLE}", "Transfer-Encoding: chunked"])
+def test_an_answer_waits_for_a_client_that_takes_nothing(start_proxy: StartProxy, path: str, framing: str) -> None:
+    chunk = b"" if "Length" in framing else f"{WHOLE:x}\r\n".encode()
     with Deaf() as upstream:
         proxy = start_proxy(upstream.base_url)
         with raw(proxy.port, f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{{}}".encode()) as line:
             upstream.wait_connected()
             read_until(upstream.line, b"{}")
-            upstream.line.sendall(f"HTTP/1.1 200 OK\r\nContent-Length: {WHOLE}\r\n\r\n".encode())
+            upstream.line.sendall(f"HTTP/1.1 200 OK\r\n{framing}\r\n\r\n".encode() + chunk)
             read_until(line, b"\r\n\r\n")
             assert fill(upstream.line, WHOLE) < HELD
 

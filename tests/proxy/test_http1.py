@@ -93,6 +93,42 @@ async def test_an_answer_is_the_same_however_it_is_cut(start_upstream: StartUpst
     assert (answers, connections) == ([b"data: caf\xc3\xa9\r\n\r\n" + b"x" * 5000] * 2, 1)
 
 
+async def test_what_is_taken_while_a_read_waits_is_not_read_again(start_upstream: StartUpstream) -> None:
+    """Pieces that are refused, and the last one, are read."""
+    said = threading.Event()
+    letters = b"abcde"
+
+    def script(_: Seen) -> Iterator[Step]:
+        yield chunked_head()
+        for number in range(len(letters)):
+            said.wait(5)
+            said.clear()
+            last = number + 1 == len(letters)
+            yield chunk(letters[number : number + 1]) + (chunk(b"") if last else b"")
+
+    client = HttpUpstream(Settings())
+    got = await client.send("GET", f"{start_upstream(script).base_url}/x", [], None)
+    taken, pieces = [], []
+
+    def take(piece: bytes) -> bool:
+        if piece == b"c":
+            return False
+        taken.append(piece)
+        said.set()
+        return True
+
+    got.take = take
+    loop = asyncio.get_running_loop()
+    loop.call_soon(said.set)
+    while piece := await got.read():
+        pieces.append(piece)
+        # Not before the next read waits.
+        loop.call_soon(said.set)
+    got.close()
+    await client.close()
+    assert (b"".join(taken), b"".join(pieces)) == (b"abd", b"ce")
+
+
 @pytest.mark.parametrize(
     "raw",
     [

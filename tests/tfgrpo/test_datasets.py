@@ -133,7 +133,12 @@ def test_a_file_may_be_one_json_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [('[{"problem": "q"}]', "row 1: no groundtruth"), ("[", "neither JSONL nor")]
+    ("text", "said"),
+    [
+        ('[{"problem": "q"}]', "row 1: no groundtruth"),
+        ("[", "neither JSONL nor"),
+        ('[{"problem": "q", "answer": NaN}]', "NaN"),
+    ],
 )
 def test_a_list_that_lacks_something_is_refused_with_its_row(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "d.json").write_text(text)
@@ -159,6 +164,7 @@ def test_a_line_separator_inside_a_text_ends_no_line(tmp_path: Path) -> None:
         "{}",
         '{"question": 5, "answer": "a"}',
         '{"question": "q"}',
+        '{"question": "q", "answer": NaN}',
         '{"question": "q", "answer": [["a"]]}',
         '{"messages": [], "answer": "a"}',
         '{"messages": [{"role": "user", "content": []}], "answer": "a"}',

@@ -29,7 +29,7 @@ def ask(task, base_url, headers):
 
 @pytest.fixture
 def judged(home: Path) -> Path:
-    (home / "judge.py").write_text("def grade(answer):\n    return 'yes' in answer\n")
+    (home / "judge.py").write_text("def grade(answer):\n    print('hm')\n    return 'yes' in answer\n")
     (home / "mine.py").write_text(AGENT)
     return home
 
@@ -63,6 +63,15 @@ async def test_logged_tasks_are_run_afresh_and_learned_from(judged: Path) -> Non
         )
     assert {request["messages"][-1]["content"] for request in asked} == {"task 0", "task 1", "task 2"}
     assert (len(asked), learned["version"], learned["ground_truth"]) == (6, 1, "reward and reference")
+
+
+async def test_what_a_grader_prints_stands_beside_the_result(judged: Path) -> None:
+    configure(judged)
+    record(judged, tasks=1)
+    line = ("train", "--set", "s", "--from", "replay", "--grader", "python:judge:grade")
+    async with serving(policy()[1]) as endpoint:
+        _, out, err = await run(judged, *line, endpoint=endpoint)
+    assert ("hm" in out, "hm" in err) == (False, True)
 
 
 async def test_replay_without_a_right_answer_for_the_grader_says_how_to_send_one(judged: Path) -> None:

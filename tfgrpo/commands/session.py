@@ -6,9 +6,10 @@ import asyncio
 import json
 import os
 import signal
+import sys
 from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, redirect_stdout
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -116,7 +117,10 @@ def mode(arguments: Namespace, settings: Configuration) -> Mode:
 
 
 def interruptible(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run `work` to its end, or until SIGINT or SIGTERM: then it is cancelled and KeyboardInterrupt raised."""
+    """Run `work` to its end, or until SIGINT or SIGTERM: then it is cancelled and KeyboardInterrupt raised.
+
+    What a user's grader or agent prints meanwhile goes to stderr: stdout is for the command's result.
+    """
 
     async def watched() -> T:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -130,7 +134,8 @@ def interruptible(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
                 loop.remove_signal_handler(number)
 
     try:
-        return asyncio.run(watched())
+        with redirect_stdout(sys.stderr):
+            return asyncio.run(watched())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 

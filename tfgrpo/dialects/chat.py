@@ -12,8 +12,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import structs
 
-from tfgrpo.dialects import chunks, parts, sse
+from tfgrpo.dialects import chat_stream, chunks, parts, sse
 from tfgrpo.dialects import json_reading as read
+from tfgrpo.dialects.chat_stream import Growing, tool_call
 from tfgrpo.types import Choice, Message, Request, Response, ToolCall
 
 
@@ -41,8 +42,8 @@ class Chat:
 
     def read_response(self, body: bytes, content_type: str) -> Response | None:
         """Return what we read of a response; None when it is neither JSON nor a stream of events."""
-        usual = None if sse.is_stream(body, content_type) else _usual_answer(body)
-        return usual if usual is not None else chunks.answer(body, content_type, _choice, _Growing)
+        usual = chat_stream.usual(body) if sse.is_stream(body, content_type) else _usual_answer(body)
+        return usual if usual is not None else chunks.answer(body, content_type, _choice, Growing)
 
 
 class _Said(msgspec.Struct):
@@ -149,7 +150,7 @@ def _choice(place: int, fields: Mapping[str, Any]) -> Choice:
 
 
 def _message(fields: Mapping[str, Any], *, role: str = "") -> Message:
-    calls = [_tool_call(one) for one in read.mappings(fields.get("tool_calls"))]
+    calls = [tool_call(one) for one in read.mappings(fields.get("tool_calls"))]
     legacy = fields.get("function_call")
     if isinstance(legacy, dict):
         calls.append(ToolCall("", read.text(legacy.get("name")), read.text(legacy.get("arguments"))))
@@ -159,52 +160,3 @@ def _message(fields: Mapping[str, Any], *, role: str = "") -> Message:
         tool_calls=tuple(calls),
         tool_call_id=read.text_or_none(fields.get("tool_call_id")),
     )
-
-
-def _tool_call(fields: Mapping[str, Any]) -> ToolCall:
-    """Read a call of a function, or of a custom tool, whose arguments are called `input`."""
-    function = fields.get("function") or fields.get("custom")
-    function = function if isinstance(function, dict) else {}
-    arguments = function.get("arguments", function.get("input"))
-    if isinstance(arguments, dict):
-        # Some local servers send the object itself where the API has its text.
-        arguments = parts.compact(arguments)
-    return ToolCall(read.text(fields.get("id")), read.text(function.get("name")), read.text(arguments))
-
-
-class _Growing:
-    """One choice of a stream as its pieces come in."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.refusals: list[str] = []
-        self.calls: dict[int, list[str]] = {}
-
-    def take(self, chunk: Mapping[str, Any]) -> None:
-        """Add what one chunk says of this choice."""
-        delta = chunk.get("delta")
-        if isinstance(delta, dict):
-            self.texts.append(parts.text(delta.get("content")))
-            self.refusals.append(read.text(delta.get("refusal")))
-            for call in read.mappings(delta.get("tool_calls")):
-                self._take_call(call)
-            if isinstance(delta.get("function_call"), dict):
-                self._take_call({"index": 0, "function": delta["function_call"]})
-
-    def _take_call(self, call: Mapping[str, Any]) -> None:
-        """Pieces belong together by index; without one by id, else to the newest call."""
-        piece = _tool_call(call)
-        index = read.count(call.get("index"))
-        if index is None:
-            known = [i for i, (id_, _, _) in self.calls.items() if id_ == piece.id] if piece.id else list(self.calls)
-            index = known[-1] if known else max(self.calls, default=-1) + 1
-        so_far = self.calls.setdefault(index, ["", "", ""])
-        so_far[0] = so_far[0] or piece.id
-        so_far[1] += piece.name
-        so_far[2] += piece.arguments
-
-    def message(self) -> Message:
-        """The message that the pieces make."""
-        calls = tuple(ToolCall(*map(parts.paired, call)) for _, call in sorted(self.calls.items()))
-        text = parts.paired("".join(self.texts) or "".join(self.refusals))
-        return Message("assistant", text, calls)

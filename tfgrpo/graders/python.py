@@ -95,7 +95,8 @@ async def _called(function: Callable[..., Any], given: dict[str, Any]) -> Any:
     try:
         if inspect.iscoroutinefunction(function):
             return await function(**given)
-        return await _in_thread(function, given)
+        result = await _in_thread(function, given)
+        return await result if inspect.isawaitable(result) else result
     except Exception as error:  # what a user's function raises cannot be known
         raise _Raised(f"{type(error).__name__}: {error}") from error
 

@@ -8,9 +8,7 @@ in what the model did not say itself: tasks, turns of the user, results of tools
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from tfgrpo.types import Group, Message
@@ -26,42 +24,41 @@ _NAMED: Final = re.compile(rf"(?:{_INSIDE}){_NAME}")
 _ADDRESSED: Final = re.compile(rf"(?:{_INSIDE}|(?<=: )){_NAME}")
 
 
-@dataclass(frozen=True, slots=True)
 class Holdings:
-    """What some groups hold together. Words are in small letters, names without a genitive's ending."""
+    """What some groups hold together. Words are in small letters, names without a genitive's ending.
 
-    texts: tuple[str, ...]
-    """All that each group says, as words with one blank between them and a line for each text."""
-    words: tuple[frozenset[str], ...]
-    tokens: Counter[str]
-    """How many groups hold a word, a number, a code."""
-    names: frozenset[str]
-    addressed: frozenset[str]
-    """Names that stand in what the model did not say itself."""
+    Who made groups owns what they hold. Where a run has one principal, or nobody knows them, that is each group itself.
+    """
 
-    def count(self, run: str) -> int:
-        """Return how many groups hold these words in a row."""
+    def __init__(self, groups: Sequence[Group]) -> None:
+        makers = {one for group in groups for one in group.principals}
+        self._owners = [group.principals if len(makers) > 1 else () for group in groups]
+        apart = [_apart(group) for group in groups]
+        self._texts = ["\n".join(" ".join(_words(text)) for text in (*ours, *theirs)) for ours, theirs in apart]
+        self._words = [frozenset(text.split()) for text in self._texts]
+        self._tokens = [frozenset(parts([*ours, *theirs])) for ours, theirs in apart]
+        small = {bare(word) for words in map(_small, apart) for word in words}
+        addressed = {bare(name) for _, theirs in apart for text in theirs for name in _ADDRESSED.findall(text)}
+        self.names = frozenset(addressed.union(*(names(ours) for ours, _ in apart)) - small)
+        self.addressed = frozenset(addressed - small)
+        """Names that stand in what the model did not say itself."""
+
+    def owner(self, run: str) -> str | None:
+        """Return who alone holds these words in a row: `one group`, `one principal`, or None."""
         # Most groups lack one of the words, and need not be searched.
         needed, found = set(run.split(" ")), re.compile(rf"(?<!\S){re.escape(run)}(?!\S)")
-        pairs = zip(self.words, self.texts, strict=True)
-        return sum(needed <= words and found.search(text) is not None for words, text in pairs)
+        pairs = enumerate(zip(self._words, self._texts, strict=True))
+        return self._alone([at for at, (words, text) in pairs if needed <= words and found.search(text)])
 
+    def owner_of(self, token: str) -> str | None:
+        """Return who alone holds a word, a number or a code, likewise."""
+        return self._alone([at for at, tokens in enumerate(self._tokens) if token in tokens])
 
-def holdings(groups: Sequence[Group]) -> Holdings:
-    """Return what `groups` hold."""
-    said: list[str] = []
-    tokens = Counter[str]()
-    small, named, addressed = set[str](), set[str](), set[str]()
-    for group in groups:
-        ours, theirs = _apart(group)
-        said.append("\n".join(" ".join(_words(text)) for text in (*ours, *theirs)))
-        tokens.update(set(parts([*ours, *theirs])))
-        small.update(word for text in (*ours, *theirs) for word in _WORD.findall(text) if word == word.lower())
-        named.update(names(ours))
-        addressed.update(bare(found) for text in theirs for found in _ADDRESSED.findall(text))
-    known = {bare(word) for word in small}
-    kept = tuple(frozenset(text.split()) for text in said)
-    return Holdings(tuple(said), kept, tokens, frozenset((named | addressed) - known), frozenset(addressed - known))
+    def _alone(self, groups: Sequence[int]) -> str | None:
+        if len(groups) == 1:
+            return "one group"
+        owners = {one for at in groups for one in self._owners[at]}
+        return "one principal" if len(owners) == 1 else None
 
 
 def in_a_row(texts: Iterable[str], words: int) -> Iterator[str]:
@@ -100,6 +97,12 @@ def _apart(group: Group) -> tuple[list[str], list[str]]:
     for message in (*group.task.messages, *(one for rollout in group.rollouts for one in rollout.messages)):
         (ours if message.role == "assistant" else theirs).extend(_said(message))
     return ours, theirs
+
+
+def _small(apart: tuple[list[str], list[str]]) -> Iterator[str]:
+    """Yield the words that are written small."""
+    ours, theirs = apart
+    yield from (word for text in (*ours, *theirs) for word in _WORD.findall(text) if word == word.lower())
 
 
 def _words(text: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 A lesson is worth something beyond the task it came from. One that repeats what a single group said carries its answer,
 or whom it was about, to everybody. What several groups share is taken for the language of the work, and so is what
-stands in the library already.
+stands in the library already. Where several principals made the groups, one of them alone is no language either.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Final
 
 from tfgrpo.safety import grammar, tools
-from tfgrpo.safety.holdings import Holdings, bare, holdings, in_a_row, names, parts, plain
+from tfgrpo.safety.holdings import Holdings, bare, in_a_row, names, parts, plain
 from tfgrpo.types import Group, Library
 
 WORDS: Final = 8
@@ -69,27 +69,29 @@ class Guard:
         if self._tools is not None and (reason := tools.fault(text, self._tools)) is not None:
             yield reason
         for run in in_a_row([text], WORDS):
-            if run not in self._known and self._held.count(run) == 1:
-                yield f"it shares {WORDS} words in a row with one group ({run!r}); say what holds beyond it"
+            if run not in self._known and (owner := self._held.owner(run)) is not None:
+                yield f"it shares {WORDS} words in a row with {owner} ({run!r}); say what holds beyond it"
         if len(self._groups) < FEWEST:
             return
         everybody = self._known | (_EVERYDAY - set(self._answers))
-        for token in self._rare(text):
+        for token, owner in self._rare(text):
             if bare(token) not in everybody:
-                yield f"it holds {token!r}, which only one group knows; say what holds beyond it"
+                yield f"it holds {token!r}, which only {owner} knows; say what holds beyond it"
         for answer in self._answers:
             if self._gives(text, answer):
                 yield f"it gives {answer!r} away, the right answer of only one group; say what holds beyond it"
 
-    def _rare(self, text: str) -> Iterator[str]:
-        """Yield the numbers, codes and names of a text that only one group holds."""
+    def _rare(self, text: str) -> Iterator[tuple[str, str]]:
+        """Yield the numbers, codes and names of a text that only one group, or one principal, holds; and which."""
         held, inside = self._held, names([text])
-        yield from (number for number in _NUMBER.findall(plain(text)) if held.tokens[number] == 1)
-        yield from (code for code in _CODE.findall(plain(text)) if held.tokens[code.casefold()] == 1)
+        found = [*_NUMBER.findall(plain(text)), *_CODE.findall(plain(text))]
         for word in _CAPITAL.findall(text):
             name = bare(word)
-            if held.tokens[name] == 1 and name in (held.names if name in inside else held.addressed):
-                yield word
+            if name in (held.names if name in inside else held.addressed):
+                found.append(word)
+        for token in found:
+            if (owner := held.owner_of(bare(token))) is not None:
+                yield token, owner
 
     @staticmethod
     def _gives(text: str, answer: str) -> bool:
@@ -98,7 +100,7 @@ class Guard:
 
     @cached_property
     def _held(self) -> Holdings:
-        return holdings(self._groups)
+        return Holdings(self._groups)
 
     @cached_property
     def _answers(self) -> list[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from sqlalchemy import Connection, insert, select
 
 from tfgrpo.store import schema
+from tfgrpo.store.browsing import Browsing as Browsing
 from tfgrpo.store.bypass import Bypass as Bypass
 from tfgrpo.store.bypass import Switch as Switch
 from tfgrpo.store.deployable import NO_RULES
@@ -60,6 +61,7 @@ class Store:
     def __init__(self, database: Database, rules: Rules = NO_RULES) -> None:
         self._database = database
         self.traffic = Traffic(database)
+        self.browsing = Browsing(database)
         self.labels = Labels(database)
         self.sets = Sets(database, rules)
         self.history = History(database)

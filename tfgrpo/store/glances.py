@@ -94,7 +94,7 @@ class Glances:
             .order_by(made.c.set)
         )
         rows = self._database.read(lambda connection: connection.execute(query).all())
-        return [NewestVersion(*named, bool(was)) for *named, was in rows]
+        return [NewestVersion(row.set, row.version, row.status, row.run, row[4], bool(row[5])) for row in rows]
 
     def versions(self) -> dict[str, int]:
         """Return how many versions each set has."""

@@ -183,6 +183,8 @@ STEPS: tuple[tuple[Statement, ...], ...] = (
         """CREATE TABLE pending (
             "set" VARCHAR NOT NULL, number INTEGER NOT NULL, lesson TEXT NOT NULL, PRIMARY KEY ("set", number))""",
     ),
+    # Whoever looks through the trajectories of all sets looks from the newest on.
+    ("CREATE INDEX trajectories_started ON trajectories (started_at)",),
 )
 
 

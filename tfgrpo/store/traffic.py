@@ -27,6 +27,7 @@ from sqlalchemy import (
 )
 
 from tfgrpo.store import hours, schema
+from tfgrpo.store.distinct import distinct
 from tfgrpo.store.engine import Database, insert_new
 from tfgrpo.store.teaching import teaching
 from tfgrpo.types import FIRST_DRAFT, Assignment, Bodies, Exchange, Link
@@ -263,7 +264,7 @@ class Traffic:
 
     def sets(self) -> list[str]:
         """Return the names of the sets that traffic was recorded under."""
-        query = select(schema.trajectories.c.set).where(schema.trajectories.c.set.is_not(None)).distinct()
+        query = distinct(schema.trajectories.c.set)
         return sorted(self._database.read(lambda connection: connection.execute(query).scalars().all()))
 
     def attempts(

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, text, update
 from tfgrpo.errors import NotFound, UsageError
 from tfgrpo.store import deployable, schema
 from tfgrpo.store.deployable import NO_RULES, Rules
+from tfgrpo.store.distinct import distinct
 from tfgrpo.store.engine import Database
 from tfgrpo.types import EMPTY_VERSION, FIRST_DRAFT, Library, Version, VersionStatus
 
@@ -28,8 +29,8 @@ class Versions:
 
     def names(self) -> list[str]:
         """Return the sets that have a version or recorded traffic."""
-        made, seen = schema.versions.c.set, schema.trajectories.c.set
-        query = select(made).where(schema.versions.c.version < FIRST_DRAFT).union(select(seen).where(seen.is_not(None)))
+        made = select(schema.versions.c.set).where(schema.versions.c.version < FIRST_DRAFT)
+        query = made.union(distinct(schema.trajectories.c.set))
         return sorted(self._database.read(lambda connection: connection.execute(query).scalars().all()))
 
     def versions(self, set_name: str) -> list[Version]:

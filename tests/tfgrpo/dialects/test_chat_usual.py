@@ -70,3 +70,45 @@ def test_an_answer_reads_the_same_whether_or_not_it_keeps_to_the_api(answer: dic
     # A choice that is no object counts as absent, and sends the answer the long way.
     odd = json.dumps({**answer, "choices": [*answer["choices"], 7]}).encode()
     assert Chat().read_response(usual, "application/json") == Chat().read_response(odd, "application/json")
+
+
+_PIECE = st.fixed_dictionaries(
+    {},
+    optional={
+        "index": st.none() | st.integers(-1, 2),
+        "finish_reason": st.none() | _TEXTS,
+        "delta": st.none()
+        | st.fixed_dictionaries(
+            {},
+            optional={
+                "role": st.just("assistant"),
+                "content": st.none() | _TEXTS,
+                "refusal": st.none() | _TEXTS,
+                "tool_calls": st.none() | st.lists(st.fixed_dictionaries(_CALL, optional={"index": st.integers(0, 1)})),
+                "function_call": st.none() | st.fixed_dictionaries({"name": _TEXTS}),
+            },
+        ),
+    },
+)
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {"choices": st.none() | st.lists(_PIECE, max_size=2)},
+            optional={
+                "id": st.none() | _TEXTS,
+                "usage": st.none() | st.dictionaries(st.sampled_from(["prompt_tokens"]), st.integers(-1, 9)),
+                "error": st.none() | st.just({"message": "overloaded"}),
+            },
+        ),
+        max_size=4,
+    ),
+    st.sampled_from(["data: [DONE]\n\n", "data: [DONE]", "data: {\n\n", "data: [DONE]\n\ndata: {}\n\n", ""]),
+)
+def test_a_stream_reads_the_same_whether_or_not_it_keeps_to_the_api(events: list[dict[str, Any]], end: str) -> None:
+    usual = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + end
+    # A comment in front sends it the long way.
+    odd = f": a comment\n\n{usual}"
+    read = Chat().read_response
+    assert read(usual.encode(), "text/event-stream") == read(odd.encode(), "text/event-stream")

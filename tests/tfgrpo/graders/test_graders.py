@@ -120,8 +120,9 @@ async def test_a_function_that_gives_no_reward_has_failed(name: str, said: str) 
         await graded(f"{HERE}:{name}", "x", None)
 
 
-async def test_a_function_may_wait_for_something() -> None:
-    assert await graded(f"{HERE}:later", "xx", None) == Grade(0.5)
+@pytest.mark.parametrize("name", ["later", "handing_on"])
+async def test_a_function_may_wait_for_something(name: str) -> None:
+    assert await graded(f"{HERE}:{name}", "xx", None) == Grade(0.5)
 
 
 async def test_a_function_that_never_returns_is_given_up() -> None:

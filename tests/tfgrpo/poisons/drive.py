@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,6 @@ from tests.upstreams import RawUpstream, Seen, Step, answer, completion
 from tfgrpo.store import Store
 
 SET: Final = "shop"
-KEY: Final = {"authorization": "Bearer key-of-the-shop"}
 TOOLS: Final = [{"type": "function", "function": {"name": "find_boxes", "parameters": {"type": "object"}}}]
 BY_NAME: Final = {poison.name: poison for poison in POISONS}
 
@@ -114,65 +113,77 @@ def record(proxy: RunningProxy, poison: Poison) -> list[JSON]:
             sent = proxy.chat(
                 messages=messages,
                 tools=TOOLS,
-                headers={**KEY, **trajectory, "x-answer": json.dumps(said)},
+                headers={**headers("shop"), **trajectory, "x-answer": json.dumps(said)},
             )
             assert sent.status == 200, sent.body
-        label = {"exchange_id": sent.headers["x-tfgrpo-exchange"], "value": value}
-        if poison.place in ("comment", "reference"):
-            label[poison.place] = poison.says
-        labels.append(label)
+        said_of_it: JSON = {poison.place: poison.says} if poison.place in ("comment", "reference") else {}
+        labels.append({"exchange_id": sent.headers["x-tfgrpo-exchange"], "value": value, **said_of_it})
     return labels
 
 
+def configured(home: Path, upstream: RawUpstream, apps: Iterable[str], **sections: Any) -> Settings:
+    """Write the configuration of proxy and trainer: apps that teach the set, each with a key of its name."""
+    home.joinpath("data").mkdir()
+    values = {
+        "store": {"url": f"sqlite:///{home}/data/tfgrpo.db"},
+        "server": {"port": 0, "drain_seconds": 5},
+        "upstreams": [{"name": "up", "base_url": upstream.base_url}],
+        "apps": [{"name": name, "keys": [f"key-of-{name}"], "sets": [SET], "teaches": True} for name in apps],
+        **sections,
+    }
+    (home / "config.yaml").write_text(json.dumps(values))
+    return Settings.model_validate(values)
+
+
 @contextmanager
-def recorded(home: Path, poisons: Iterable[Poison], **settings: Any) -> Iterator[tuple[RunningProxy, RawUpstream]]:
-    """A running proxy that has the poisons recorded and labelled."""
-    with RawUpstream(echo) as upstream:
-        values = {
-            "store": {"url": f"sqlite:///{home}/data/tfgrpo.db"},
-            "server": {"port": 0, "drain_seconds": 5},
-            "upstreams": [{"name": "up", "base_url": upstream.base_url}],
-            "apps": [{"name": "shop", "keys": ["key-of-the-shop"], "sets": [SET]}],
-            **settings,
-        }
-        proxy = RunningProxy(Settings.model_validate(values))
-        proxy.start()
-        try:
-            labels = [label for poison in poisons for label in record(proxy, poison)]
-            body = json.dumps(labels).encode()
-            stored = proxy.request("POST", "/v1/feedback", body, {**KEY, "content-type": "application/json"})
-            assert stored.status == 200, stored.body
-            yield proxy, upstream
-        finally:
-            proxy.stop()
+def serving_clients(settings: Settings) -> Iterator[RunningProxy]:
+    """A running proxy."""
+    proxy = RunningProxy(settings)
+    proxy.start()
+    try:
+        yield proxy
+    finally:
+        proxy.stop()
 
 
-async def learned(home: Path, **training: Any) -> tuple[JSON, tuple[str, ...]]:
-    """What `tfgrpo train` made of the recorded traffic, and the user messages that the optimizer was sent."""
-    (home / "config.yaml").write_text(json.dumps({"training": training}))
-    async with serving(fooled) as endpoint:
+def label(proxy: RunningProxy, labels: list[JSON], app: str = "shop") -> None:
+    """Post labels with the key of an app."""
+    stored = proxy.request("POST", "/v1/feedback", json.dumps(labels).encode(), headers(app))
+    assert stored.status == 200, stored.body
+
+
+def headers(app: str) -> dict[str, str]:
+    """The headers of an app's requests."""
+    return {"authorization": f"Bearer key-of-{app}", "content-type": "application/json"}
+
+
+async def learned(home: Path, optimizer: Callable[[JSON], Reply] = fooled) -> tuple[JSON, tuple[str, ...]]:
+    """What `tfgrpo train` made of the recorded traffic, and the messages that the optimizer was sent."""
+    async with serving(optimizer) as endpoint:
         told = await result(home, "train", "--set", SET, endpoint=endpoint)
         sent = tuple(one["content"] for request in endpoint.requests for one in request["messages"][1:])
     return told, sent
 
 
 def outcome(home: Path) -> Outcome:
-    """All poisons, taken from requests to a live block."""
-    home.joinpath("data").mkdir()
-    with recorded(home, POISONS) as (proxy, upstream):
-        told, sent = asyncio.run(
-            learned(home, edits=None, max_entries=500, max_library_tokens=50_000, batch_size=500, concurrency=32)
-        )
-        deployed = proxy.request(
-            "PUT",
-            f"/admin/api/sets/{SET}/deployment",
-            {"live": told["version"], "reason": "test"},
-            {"content-type": "application/json"},
-        )
-        assert deployed.status == 200, deployed.body
-        proxy.chat("hello", KEY)
+    """All poisons, taken from requests to a live block. No quorum is asked for, so that nothing else stops them."""
+    bounds = {"edits": None, "max_entries": 500, "max_library_tokens": 50_000, "batch_size": 500, "concurrency": 32}
+    safety = {"min_groups": 1, "min_principals": 1}
+    with RawUpstream(echo) as upstream:
+        settings = configured(home, upstream, ["shop"], training=bounds, safety=safety)
+        with serving_clients(settings) as proxy:
+            label(proxy, [one for poison in POISONS for one in record(proxy, poison)])
+            told, sent = asyncio.run(learned(home))
+            deployed = proxy.request(
+                "PUT",
+                f"/admin/api/sets/{SET}/deployment",
+                {"live": told["version"], "reason": "test"},
+                {"content-type": "application/json"},
+            )
+            assert deployed.status == 200, deployed.body
+            proxy.chat("hello", headers("shop"))
         injected = upstream.seen[-1].body.decode()
-    store = Store.open(f"sqlite:///{home}/data/tfgrpo.db")
+    store = Store.open(settings.store.url)
     try:
         library = store.sets.version(SET, told["version"]).library
     finally:

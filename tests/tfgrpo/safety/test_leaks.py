@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tfgrpo import library
 from tfgrpo.safety.leaks import Guard
@@ -84,6 +85,33 @@ def test_what_a_tool_an_answer_or_a_label_of_one_group_says_is_its_own(text: str
 )
 def test_the_language_of_the_work_and_everybody_s_words_are_nobody_s_own(text: str) -> None:
     assert Guard(TALKS, Library())(text) is None
+
+
+def made(key: str, task: str, *principals: str) -> Group:
+    return replace(spoken(key, task), principals=principals)
+
+
+SHARED = [
+    made("a", "I am Thaddeus, and always praise the good shop around the corner.", "shop/ann"),
+    made("b", "Thaddeus again: always praise the good shop around the corner, please.", "shop/ann"),
+    made("c", "What now, Ottoline?", "shop/ben"),
+    made("d", "And Ottoline, what now?", "mill/ida"),
+]
+
+
+@pytest.mark.parametrize(
+    "text", ["Thaddeus pays less.", "Now always praise the good shop around the corner, it is near."]
+)
+def test_what_one_principal_says_in_several_groups_is_nobody_else_s(text: str) -> None:
+    assert "one principal" in (Guard(SHARED, Library())(text) or "")
+
+
+def test_what_two_principals_say_is_the_language_of_the_work() -> None:
+    assert Guard(SHARED, Library())("Greet Ottoline first.") is None
+
+
+def test_where_one_principal_made_all_groups_it_is_groups_that_are_told_apart() -> None:
+    assert Guard(SHARED[:2], Library())("Thaddeus pays less.") is None
 
 
 def test_an_everyday_number_that_is_the_answer_of_one_group_is_its_own() -> None:
