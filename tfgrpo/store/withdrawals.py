@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, Row, insert, select
 
 from tfgrpo import withdrawal
 from tfgrpo.errors import Conflict, NotFound
-from tfgrpo.store import history, schema, versions
+from tfgrpo.store import history, pending, schema, versions
 from tfgrpo.store.engine import Database, insert_new
 from tfgrpo.store.teaching import judged_by
 from tfgrpo.store.traffic import CHUNK
@@ -91,6 +91,10 @@ class Withdrawals:
             insert_new(connection, schema.withdrawals, tuple(values), [tuple(values.values())])
             why = f"{kind} {name} withdrawn" + (f": {reason}" if reason else "")
             plans = _plans(connection, found)
+            learned = _learned(connection, found)
+            pending.drop(
+                connection, lambda of, one: _resting(found, learned.get(of, {}))(Experience("", one.text, one.sources))
+            )
             return [_done(connection, plan, reason=why, actor=actor, deploy=deploy) for plan in plans]
 
         return self._database.write(work, durable=True)
@@ -269,10 +273,11 @@ def _of_exchange(connection: Connection, name: str) -> _Evidence:
 
 
 def _sources(connection: Connection) -> frozenset[str]:
-    """Return what the entries of all versions name as their sources."""
+    """Return what the entries of all versions, and lessons that are pending, name as their sources."""
     names = connection.execute(select(schema.versions.c.set).distinct()).scalars().all()
     libraries = (one.library for name in names for one in versions.all_of(connection, name))
-    return frozenset(source for library in libraries for entry in library.experiences for source in entry.sources)
+    named = frozenset(source for library in libraries for entry in library.experiences for source in entry.sources)
+    return named | pending.sources(connection)
 
 
 def _groups(connection: Connection) -> frozenset[str]:

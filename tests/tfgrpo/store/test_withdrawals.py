@@ -5,7 +5,7 @@ import pytest
 from tests.tfgrpo.store.examples import assignment, exchange, label
 from tfgrpo.errors import Conflict, NotFound
 from tfgrpo.store import Batch, Rules, Store
-from tfgrpo.types import Bodies, Experience, Library, Version
+from tfgrpo.types import Bodies, Experience, Library, Pending, Version
 
 NO_BODIES = Bodies(b"", b"", "", "", "")
 GOOD = Experience("e1", "Check the sign.", ("g-1@0",))
@@ -65,6 +65,14 @@ def test_what_rests_on_withdrawn_evidence_goes_and_the_evidence_teaches_no_more(
     assert done.plan == plan
     assert texts(done.version) == left == texts(filled.sets.version("math", 2))
     assert taught(filled) == teaching
+
+
+@pytest.mark.parametrize(("kind", "name"), [("exchange", "ex-3"), ("app", "b"), ("source", "mallory")])
+def test_what_is_pending_on_withdrawn_evidence_waits_no_more(filled: Store, kind: str, name: str) -> None:
+    waiting = [Pending(text, sources, 1, {}, ("r",)) for text, sources in (("x", ("g-2@0",)), ("y", ("g-1@0",)))]
+    filled.pending.replace("math", waiting)
+    filled.withdrawals.withdraw(kind, name, reason="poison", actor="me", deploy=False)  # type: ignore[arg-type]
+    assert [one.text for one in filled.pending.of("math")] == ["y"]
 
 
 @pytest.mark.parametrize(("kind", "name"), [("exchange", "ex-4"), ("source", "eve")])
