@@ -131,23 +131,31 @@ def form(
     `teaching` says of which apps. A list has more than one entry when the task was tried under several versions.
     """
     apps: dict[str, _App] = defaultdict(_App)
-    _read_labels(store, apps, metrics)
+    # Whose a lone label is, only a look at the whole tells.
+    _read_labels(store, apps, metrics, alone=teaching.own_labels and len(metrics) == 1)
     _read_exchanges(apps, store.traffic.outlines(set_name=set_name, unnamed=unnamed, apps=teaching.apps))
     for name in sorted(apps):
         app = apps.pop(name)
         app.judged()
-        more = _more_rewards(store, name, sorted(app.several), metrics)
+        more = _more_rewards(store, name, sorted(app.several), metrics, teaching)
         for group, newest in app.newest.items():
             if usable := _usable(newest):
                 yield _by_version(name, group, usable, _of_task(usable, more, metrics))
 
 
-def labels_of(store: Store, app: str, trajectories: Sequence[str], metrics: Metrics) -> dict[Rollout, Reward]:
+def labels_of(
+    store: Store, app: str, trajectories: Sequence[str], metrics: Metrics, teaching: Teaching = EVERYONE
+) -> dict[Rollout, Reward]:
     """Return what the labels on these trajectories come to, with what they say."""
-    return rewards(store.labels.placed_on(app, trajectories), metrics)
+    placed = store.labels.placed_on(app, trajectories)
+    if not teaching.own_labels:
+        keys = store.traffic.keys_of(app, trajectories)
+        placed = [one for one in placed if one.label.credential not in keys.get(one.trajectory, ())]
+    return rewards(placed, metrics, share=teaching.max_share)
 
 
-def _read_labels(store: Store, apps: Mapping[str, _App], metrics: Metrics) -> None:
+def _read_labels(store: Store, apps: Mapping[str, _App], metrics: Metrics, *, alone: bool) -> None:
+    """Read all labels; with `alone` one that is alone on its target is its reward."""
     worth: dict[tuple[str, float], float] = {}
     for target in TARGETS:
         for name, named, choice, metric, value in store.labels.values(target, list(metrics)):
@@ -157,7 +165,7 @@ def _read_labels(store: Store, apps: Mapping[str, _App], metrics: Metrics) -> No
             lone = apps[name].on_exchanges if target == "exchange" else apps[name].on_trajectories
             known = len(lone)
             lone.setdefault(named, reward)
-            if choice or len(lone) == known or len(metrics) > 1:
+            if choice or len(lone) == known or not alone:
                 lone[named] = _SEVERAL
 
 
@@ -198,11 +206,11 @@ def _read_exchanges(apps: Mapping[str, _App], rows: Iterator[Outline]) -> None:
 
 
 def _more_rewards(
-    store: Store, app: str, trajectories: Sequence[str], metrics: Metrics
+    store: Store, app: str, trajectories: Sequence[str], metrics: Metrics, teaching: Teaching
 ) -> dict[str, dict[int, Reward]]:
     found: dict[str, dict[int, Reward]] = {trajectory: {} for trajectory in trajectories}
     for at in range(0, len(trajectories), AT_ONCE):
-        some = labels_of(store, app, trajectories[at : at + AT_ONCE], metrics)
+        some = labels_of(store, app, trajectories[at : at + AT_ONCE], metrics, teaching)
         for (trajectory, choice), reward in some.items():
             found[trajectory][choice] = Reward(reward.value, shares=reward.shares)
     return found

@@ -16,7 +16,7 @@ from tfgrpo.dialects.tools import offered
 from tfgrpo.errors import Conflict
 from tfgrpo.store import Attempt, Store
 from tfgrpo.teaching import EVERYONE, Teaching, principal, speakers
-from tfgrpo.trajectories import Turn, opening
+from tfgrpo.trajectories import Placed, Turn, opening
 from tfgrpo.types import Bodies, Exchange, Message, Request, Task
 
 NO_BODY = "have no request that can be read: its body is gone"
@@ -60,7 +60,8 @@ def logged_tasks(
     groups: dict[str, list[Attempt]] = defaultdict(list)
     for attempt in store.traffic.attempts(set_name=set_name, unnamed=unnamed, apps=teaching.apps):
         groups[attempt.group].append(attempt)
-    references = _references(store, groups, set_name=set_name, unnamed=unnamed)
+    placed = store.labels.placed(set_name=set_name, unnamed=unnamed)
+    references = _references(placed if teaching.own_labels else _of_others(store, placed), groups)
     tasks, skipped = [], Counter[str]()
     for key in sorted(groups):
         found = _task(store, key, groups[key], references.get(key), tools=tools)
@@ -78,13 +79,18 @@ def logged_tasks(
     return logged
 
 
-def _references(
-    store: Store, groups: Mapping[str, Iterable[Attempt]], *, set_name: str | None, unnamed: bool
-) -> dict[str, str]:
+def _of_others(store: Store, placed: Iterable[tuple[str, Placed]]) -> Iterator[tuple[str, Placed]]:
+    """Yield the labels that were not given by the key that made what they speak of."""
+    for app, one in placed:
+        if one.label.credential not in store.traffic.keys_of(app, [one.trajectory])[one.trajectory]:
+            yield app, one
+
+
+def _references(labels: Iterable[tuple[str, Placed]], groups: Mapping[str, Iterable[Attempt]]) -> dict[str, str]:
     """Return the newest reference that labels give the trajectories of each group."""
     group_of = {(one.app, one.trajectory): key for key, attempts in groups.items() for one in attempts}
     newest: dict[str, tuple[float, str]] = {}
-    for app, placed in store.labels.placed(set_name=set_name, unnamed=unnamed):
+    for app, placed in labels:
         key, label = group_of.get((app, placed.trajectory)), placed.label
         if key is not None and label.reference is not None:
             newest[key] = max(newest.get(key, (0.0, "")), (label.created_at, label.reference))

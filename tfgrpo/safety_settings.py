@@ -4,11 +4,13 @@ elsewhere.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 
 class SafetySettings(BaseModel):
-    """What a lesson from recorded traffic needs before it may be active."""
+    """What a lesson from recorded traffic needs before it may be active, and how much one user counts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -17,6 +19,13 @@ class SafetySettings(BaseModel):
     no `apps`, and all traffic that teaches the set was made with one key."""
     min_principals: int = Field(default=2, ge=1)
     """How many principals (keys of clients) must stand behind those groups; 1 for a deployment of one user."""
+
+    own_labels: Literal["count", "ignore"] = "count"
+    """Whether labels count that were given by the key that made the traffic; `ignore` needs another key that judges,
+    such as an app's `feedback_key`."""
+    max_share: float = Field(default=0.5, gt=0, le=1)
+    """How much one principal may count for, where there are several: of the labels of a rollout, of the rollouts of a
+    group, of the groups of a run. 1: no bound."""
 
     @property
     def quorum_is_set(self) -> bool:

@@ -18,7 +18,7 @@ from tfgrpo.forming import Formed, form, labels_of
 from tfgrpo.forming import Rollout as Attempted
 from tfgrpo.modes import differs
 from tfgrpo.store import Store
-from tfgrpo.teaching import EVERYONE, Teaching, principal, speakers
+from tfgrpo.teaching import EVERYONE, Teaching, bounded, principal, speakers
 from tfgrpo.trajectories import Reward, Turn, contrasts, conversation, opening
 from tfgrpo.types import Bodies, Exchange, Group, Message, Rollout, Task
 from tfgrpo.weighing import REWARD_ONLY, Metrics
@@ -106,7 +106,8 @@ def labelled_groups(
     formed = groups_worth(
         store, set_name=set_name, unnamed=unnamed, skip=skip, metrics=metrics, alike=alike, teaching=teaching
     )
-    loaded = (_load(store, group, _chosen(store, group, skip=skip, metrics=metrics)) for group in formed)
+    chosen = ((group, _chosen(store, group, skip=skip, metrics=metrics, teaching=teaching)) for group in formed)
+    loaded = (_load(store, group, rollouts, teaching.max_share) for group, rollouts in chosen)
     return [
         group
         for group in loaded
@@ -149,15 +150,17 @@ def answered_groups(
     groups = []
     for group in groups_worth(store, set_name=set_name, unnamed=unnamed, alike=True, teaching=teaching):
         chosen: dict[Attempted, Reward | None] = dict.fromkeys(one for one in group.rollouts if one[0] not in skip)
-        found = _load(store, group, chosen) if len(chosen) > 1 else None
+        found = _load(store, group, chosen, teaching.max_share) if len(chosen) > 1 else None
         if found is not None and differs(found):
             groups.append(found)
     return groups
 
 
-def _chosen(store: Store, group: Formed, *, skip: Collection[str], metrics: Metrics) -> dict[Attempted, Reward]:
+def _chosen(
+    store: Store, group: Formed, *, skip: Collection[str], metrics: Metrics, teaching: Teaching
+) -> dict[Attempted, Reward]:
     judged = group.rewards(skip)
-    found = labels_of(store, group.app, sorted({trajectory for trajectory, _ in judged}), metrics)
+    found = labels_of(store, group.app, sorted({trajectory for trajectory, _ in judged}), metrics, teaching)
     # What a label comes to may depend on those of the whole task, so the value is that of the group.
     return {rollout: replace(found[rollout], value=judged[rollout]) for rollout in sorted(judged)}
 
@@ -179,14 +182,18 @@ def _questions(store: Store, groups: Sequence[Formed]) -> list[str]:
     return questions
 
 
-def _load(store: Store, group: Formed, chosen: Mapping[Attempted, Reward | None]) -> Group | None:
-    """Return the chosen rollouts of a group, by (trajectory, choice), with what is said of them where anything is."""
+def _load(store: Store, group: Formed, chosen: Mapping[Attempted, Reward | None], share: float) -> Group | None:
+    """Return the chosen rollouts of a group, by (trajectory, choice), with what is said of them where anything is.
+
+    Of several principals none has more than `share` of them.
+    """
     wanted = sorted({trajectory for trajectory, _ in chosen})
     exchanges = store.traffic.of_trajectories(group.app, wanted)
     bodies = store.traffic.bodies([one.id for some in exchanges.values() for one in some])
     task: tuple[Message, ...] = ()
     rollouts = []
-    makers = Counter[str]()
+    makers: dict[str, str | None] = {}
+    references: dict[str, str] = {}
     for (trajectory, choice), reward in sorted(chosen.items(), key=lambda item: item[0]):
         turns = turns_of(exchanges.get(trajectory, []), bodies, choice)
         messages, asked = conversation(turns), opening(turns)
@@ -196,20 +203,24 @@ def _load(store: Store, group: Formed, chosen: Mapping[Attempted, Reward | None]
         name = f"{trajectory}.{choice}" if choice else trajectory
         value, comments = (None, ()) if reward is None else (reward.value, reward.comments)
         rollouts.append(Rollout(name, messages[len(asked) :], reward=value, comments=comments))
-        makers[principal(exchanges[trajectory][0])] += 1
+        makers[name] = principal(exchanges[trajectory][0])
+        if reward is not None and reward.reference is not None:
+            references[name] = reward.reference
     if not rollouts:
         return None
+    taken = set(bounded(makers, share))
+    rollouts = [one for one in rollouts if one.trajectory in taken]
     known = [exchange for some in exchanges.values() for exchange in some]
-    references = [reward.reference for reward in chosen.values() if reward and reward.reference is not None]
+    right = [text for name, text in references.items() if name in taken]
     said = (*task, *(message for rollout in rollouts for message in rollout.messages))
     return Group(
         key=group.key,
-        task=Task(group.key, task, references[-1] if references else None, tools=_tools(bodies.values(), said)),
+        task=Task(group.key, task, right[-1] if right else None, tools=_tools(bodies.values(), said)),
         model=max((one.model for one in known if one.model is not None), default=None),
         set=known[0].set,
         version=group.version or 0,
         rollouts=tuple(rollouts),
-        principals=speakers(makers),
+        principals=speakers(Counter(maker for name, maker in makers.items() if maker and name in taken)),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -20,6 +20,7 @@ import msgspec
 from msgspec import structs
 
 from tfgrpo import library
+from tfgrpo.shares import ceiling
 from tfgrpo.types import Label, Message, Request, Response
 from tfgrpo.weighing import REWARD_ONLY, Metrics, weighed
 
@@ -253,12 +254,15 @@ def conversation(turns: Iterable[Turn]) -> tuple[Message, ...]:
     return tuple(so_far)
 
 
-def rewards(placed: Iterable[Placed], metrics: Metrics = REWARD_ONLY) -> dict[tuple[str, int], Reward]:
+def rewards(
+    placed: Iterable[Placed], metrics: Metrics = REWARD_ONLY, *, share: float = 1.0
+) -> dict[tuple[str, int], Reward]:
     """Return the reward of each labelled rollout, by (trajectory, choice).
 
     The latest label per (target, metric, source) counts. For each of `metrics`, a rollout has the mean over sources of
     the counting labels on its trajectory, or without any of those on its last labelled exchange; its reward is the
-    weighted mean of its metrics.
+    weighted mean of its metrics. Of several keys that judge a rollout each counts for at most `share`, under however
+    many sources it speaks.
     """
     latest: dict[tuple[str, int, float | None, str, str], Placed] = {}
     for one in sorted(placed, key=lambda one: (one.label.created_at, one.label.feedback_id)):
@@ -269,7 +273,7 @@ def rewards(placed: Iterable[Placed], metrics: Metrics = REWARD_ONLY) -> dict[tu
     by_rollout: dict[tuple[str, int], list[Placed]] = defaultdict(list)
     for one in latest.values():
         by_rollout[(one.trajectory, one.label.choice)].append(one)
-    return {rollout: _reward(some, metrics) for rollout, some in by_rollout.items()}
+    return {rollout: _reward(some, metrics, share) for rollout, some in by_rollout.items()}
 
 
 def contrasts(values: Iterable[float]) -> bool:
@@ -296,12 +300,15 @@ def _deciding(placed: list[Placed]) -> list[Placed]:
     return [one for one in placed if (one.at or 0.0, one.label.exchange or "") == last]
 
 
-def _reward(placed: Iterable[Placed], metrics: Metrics) -> Reward:
+def _reward(placed: Iterable[Placed], metrics: Metrics, share: float) -> Reward:
     by_metric: dict[str, list[Placed]] = defaultdict(list)
     for one in placed:
         by_metric[one.label.metric].append(one)
     deciding = {name: [one.label for one in _deciding(some)] for name, some in by_metric.items()}
-    shares = {name: fmean(metrics[name].share(label.value) for label in some) for name, some in deciding.items()}
+    shares = {
+        name: fmean([metrics[name].share(label.value) for label in some], _weights(some, share))
+        for name, some in deciding.items()
+    }
     newest = sorted((label for some in deciding.values() for label in some), key=lambda label: label.created_at)
     references = [label.reference for label in newest if label.reference is not None]
     return Reward(
@@ -310,6 +317,15 @@ def _reward(placed: Iterable[Placed], metrics: Metrics) -> Reward:
         reference=references[-1] if references else None,
         shares=shares,
     )
+
+
+def _weights(labels: Sequence[Label], share: float) -> list[float] | None:
+    """What each label weighs; None: all alike."""
+    keys = Counter(label.credential for label in labels)
+    most = ceiling(keys.values(), share)
+    if most >= max(keys.values()):
+        return None
+    return [min(1.0, most / keys[label.credential]) for label in labels]
 
 
 def _said(messages: Iterable[Message]) -> tuple[Message, ...]:

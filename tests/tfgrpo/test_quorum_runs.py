@@ -24,6 +24,13 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def unbounded(home: Path) -> Path:
+    """Where the groups of a run may all be of one key."""
+    (home / "config.yaml").write_text("safety: {max_share: 1}\n")
+    return home
+
+
 def optimizer(request: JSON) -> Reply:
     """Each task teaches the lesson that its text asks for; a lesson that the library has is confirmed, not added."""
     if request["model"] == "policy":
@@ -64,7 +71,8 @@ async def test_what_one_key_says_alone_stays_pending_however_often(home: Path) -
     record(home, "default", "s", key="ben")
     async with serving(optimizer) as endpoint:
         made = await trained(home, endpoint=endpoint)
-    assert texts(made) == ([USEFUL], [(POISON, 10, 1)])
+    # Three groups of ten: as many as all others bring.
+    assert texts(made) == ([USEFUL], [(POISON, 3, 1)])
 
 
 async def test_ten_keys_of_one_hand_are_ten_principals_and_pass(home: Path) -> None:
@@ -75,28 +83,28 @@ async def test_ten_keys_of_one_hand_are_ten_principals_and_pass(home: Path) -> N
     assert texts(made) == ([POISON], [])
 
 
-async def test_groups_that_come_later_complete_a_quorum_and_none_is_paid_for_twice(home: Path) -> None:
-    record(home, "default", "s", key="ann", tasks=2)
-    record(home, "default", "s", key="mallory", said="poison")
+async def test_groups_that_come_later_complete_a_quorum_and_none_is_paid_for_twice(unbounded: Path) -> None:
+    record(unbounded, "default", "s", key="ann", tasks=2)
+    record(unbounded, "default", "s", key="mallory", said="poison")
     async with serving(optimizer) as endpoint:
-        first = await trained(home, endpoint=endpoint)
-        record(home, "default", "s", key="ben", first=5)
+        first = await trained(unbounded, endpoint=endpoint)
+        record(unbounded, "default", "s", key="ben", first=5)
         endpoint.requests.clear()
-        second = await trained(home, endpoint=endpoint)
+        second = await trained(unbounded, endpoint=endpoint)
     assert (first["version"], texts(first)[1]) == (None, [(USEFUL, 2, 1), (POISON, 1, 1)])
     assert (second["version"], second["contrasting"], texts(second)) == (1, 1, ([USEFUL], [(POISON, 1, 1)]))
     assert "task 0" not in json.dumps(endpoint.requests)
 
 
-async def test_a_quorum_that_is_lowered_as_the_run_says_frees_what_waits_without_a_call(home: Path) -> None:
-    record(home, "default", "s", key="ann", tasks=2)
-    record(home, "default", "s", key="ben", said="poison")
+async def test_a_quorum_that_is_lowered_as_the_run_says_frees_what_waits_without_a_call(unbounded: Path) -> None:
+    record(unbounded, "default", "s", key="ann", tasks=2)
+    record(unbounded, "default", "s", key="ben", said="poison")
     async with serving(optimizer) as endpoint:
-        _, said, _ = await run(home, "train", "--set", "s", endpoint=endpoint)
+        _, said, _ = await run(unbounded, "train", "--set", "s", endpoint=endpoint)
         named = re.findall(r"safety\.(min_\w+)", said)
-        (home / "config.yaml").write_text(f"safety: {{{', '.join(f'{name}: 1' for name in named)}}}\n")
+        (unbounded / "config.yaml").write_text(f"safety: {{{', '.join(f'{name}: 1' for name in named)}}}\n")
         endpoint.requests.clear()
-        made = await trained(home, endpoint=endpoint)
+        made = await trained(unbounded, endpoint=endpoint)
     assert (len(named), texts(made), endpoint.requests) == (2, ([USEFUL, POISON], []), [])
 
 
@@ -126,15 +134,15 @@ async def test_it_is_asked_for_one_where_somebody_set_it_or_there_are_apps(
     assert (made["version"], texts(made)[1]) == (None, [(USEFUL, 3, 1)])
 
 
-async def test_what_is_pending_is_shown_and_given_to_nobody(home: Path) -> None:
-    record(home, "default", "s", key="ann", tasks=2)
-    record(home, "default", "s", key="ben", said="poison")
+async def test_what_is_pending_is_shown_and_given_to_nobody(unbounded: Path) -> None:
+    record(unbounded, "default", "s", key="ann", tasks=2)
+    record(unbounded, "default", "s", key="ben", said="poison")
     async with serving(optimizer) as endpoint:
-        code, said, _ = await run(home, "train", "--set", "s", "--deploy", endpoint=endpoint)
+        code, said, _ = await run(unbounded, "train", "--set", "s", "--deploy", endpoint=endpoint)
     assert (code, "below the quorum of 3 groups of 2 principals" in said) == (0, True)
-    _, shown, _ = await run(home, "sets", "pending", "s")
+    _, shown, _ = await run(unbounded, "sets", "pending", "s")
     assert shown.splitlines() == [f"{USEFUL} (2 groups of 1 principal)", f"{POISON} (1 group of 1 principal)"]
-    assert [one["live"] for one in await result(home, "sets", "list")] == [None]
+    assert [one["live"] for one in await result(unbounded, "sets", "list")] == [None]
 
 
 async def test_logged_tasks_of_one_key_teach_nothing_alone_either(home: Path) -> None:

@@ -13,7 +13,7 @@ from tests.tfgrpo.store.examples import assignment, exchange, label
 from tests.tfgrpo.test_main import policy, result, run, url
 from tests.tfgrpo.test_trainer import optimizer
 from tfgrpo import teaching
-from tfgrpo.configuration import load
+from tfgrpo.configuration import SafetySettings, load
 from tfgrpo.store import Batch, Store
 from tfgrpo.types import Bodies
 
@@ -120,11 +120,11 @@ def test_training_reads_no_key_of_an_app(tmp_path: Path) -> None:
     found = load(tmp_path / "config.yaml", environ={}, sections=("store", "apps"))
     assert [one.name for one in found.apps] == ["shop", "web"]
     assert "secret" not in repr(found)
-    assert teaching.of_set("s", found.apps).apps == frozenset({"shop"})
-    assert teaching.of_set("t", found.apps).apps == frozenset()
+    assert teaching.of_set("s", found.apps, SafetySettings()).apps == frozenset({"shop"})
+    assert teaching.of_set("t", found.apps, SafetySettings()).apps == frozenset()
 
 
 def test_apps_from_the_environment_are_heard() -> None:
     apps = json.dumps([{"name": "shop", "keys": ["k"], "teaches": True}])
     found = load(None, environ={"TFGRPO_APPS": apps}, sections=("store", "apps"))
-    assert teaching.of_set(None, found.apps).apps == frozenset({"shop"})
+    assert teaching.of_set(None, found.apps, SafetySettings()).apps == frozenset({"shop"})

@@ -22,7 +22,7 @@ from tfgrpo.safety.quorum import Quorum
 from tfgrpo.sources import load
 from tfgrpo.splits import Splits, split
 from tfgrpo.store import Store
-from tfgrpo.teaching import Teaching, left_out
+from tfgrpo.teaching import Teaching, bounded, left_out
 from tfgrpo.traffic import Census, answered_groups, labelled_groups
 from tfgrpo.types import EMPTY_VERSION, Group, Library, Pending, Refusal, Task
 from tfgrpo.weighing import Metrics
@@ -132,6 +132,18 @@ def _logged(store: Store, arguments: Namespace, settings: Configuration, recorde
     return found
 
 
+def _of_several(groups: Sequence[Group], share: float) -> list[Group]:
+    """Return the groups of a run: of several principals none makes more than `share` of them."""
+    makers = {group.key: group.principals[0] if len(group.principals) == 1 else None for group in groups}
+    taken = set(bounded(makers, share))
+    if len(taken) < len(groups):
+        note(
+            f"{len(groups) - len(taken)} groups are left for later runs: where several keys take part, none makes more "
+            f"than {share:.0%} of a run's groups (safety.max_share)"
+        )
+    return [group for group in groups if group.key in taken]
+
+
 def _split(tasks: Sequence[Task], name: str, arguments: Namespace, training: Training) -> Splits:
     if (arguments.recipe or training.recipe) == "paper":
         return Splits(tuple(tasks), (), ())
@@ -170,6 +182,7 @@ def _groups(
         if blind
         else labelled_groups(store, set_name=set_name, unnamed=unnamed, skip=skip, metrics=weighed_by, teaching=taught)
     )
+    found = _of_several(found, recorded.taught.max_share)
     if found or quorums.completed(recorded.quorum, waits):
         return found
     if blind:

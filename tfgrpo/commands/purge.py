@@ -34,6 +34,8 @@ def run(arguments: Namespace) -> int:
             groups |= {one.group for one in some}
             deleted += store.retention.count(some) if arguments.dry_run else store.retention.erase(some)
         entries = _resting_on(store, groups)
+        if not arguments.dry_run:
+            store.pending.forget(groups)
     if arguments.json:
         emit({"dry_run": arguments.dry_run, **asdict(deleted), "entries": entries})
         return 0

@@ -108,7 +108,7 @@ def metrics(settings: Configuration) -> Metrics:
 
 def teaching(settings: Configuration, set_name: str | None) -> Teaching:
     """Return whose traffic teaches a set, and whose labels count."""
-    return teachers.of_set(set_name, settings.apps)
+    return teachers.of_set(set_name, settings.apps, settings.safety)
 
 
 def mode(arguments: Namespace, settings: Configuration) -> Mode:

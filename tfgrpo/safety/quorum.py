@@ -199,7 +199,7 @@ class _Settling:
         texts = [entry.text for entry in self._learned.library.experiences]
         left = [one for one in self._waiting if not any(alike(one.text, text) or one.text == text for text in texts)]
         found = {one.text: one for one in (*left, *pending)}
-        ranked = sorted(found.values(), key=lambda one: -len(one.backing))
+        ranked = sorted(found.values(), key=lambda one: (-len(one.principals), -len(one.backing)))
         return tuple(ranked[:MOST_KEPT])
 
     def _may_go(self, id_: str) -> bool:

@@ -91,9 +91,9 @@ class Withdrawals:
             values = {**found.row, "reason": reason, "actor": actor, "created_at": time.time()}
             insert_new(connection, schema.withdrawals, tuple(values), [tuple(values.values())])
             why = f"{kind} {name} withdrawn" + (f": {reason}" if reason else "")
+            plans = _plans(connection, found)
             learned = _learned(connection, found)
             pending.drop(connection, lambda of, lesson: _resting(found, learned.get(of, {}))(_as_entry(lesson)))
-            plans = _plans(connection, found)
             return [_done(connection, plan, reason=why, actor=actor, deploy=deploy) for plan in plans]
 
         return self._database.write(work, durable=True)
@@ -277,11 +277,11 @@ def _of_exchange(connection: Connection, name: str) -> _Evidence:
 
 
 def _sources(connection: Connection) -> frozenset[str]:
-    """Return what the entries of all versions, and pending lessons, name as their sources."""
+    """Return what the entries of all versions, and lessons that are pending, name as their sources."""
     names = connection.execute(select(schema.versions.c.set).distinct()).scalars().all()
-    entries = [one for name in names for made in versions.all_of(connection, name) for one in made.library.experiences]
-    entries += [_as_entry(lesson) for _, _, lesson in pending.all_of(connection)]
-    return frozenset(source for entry in entries for source in entry.sources)
+    libraries = (one.library for name in names for one in versions.all_of(connection, name))
+    named = frozenset(source for library in libraries for entry in library.experiences for source in entry.sources)
+    return named | pending.sources(connection)
 
 
 def _groups(connection: Connection) -> frozenset[str]:

@@ -11,7 +11,7 @@ from tests.tfgrpo.test_main import home as home
 from tests.tfgrpo.test_main import run, url
 from tfgrpo.commands.purge import end_users
 from tfgrpo.store import Batch, Store
-from tfgrpo.types import Bodies, Experience, Library
+from tfgrpo.types import Bodies, Experience, Library, Pending
 
 
 def bodies(**request: Any) -> Bodies:
@@ -47,6 +47,15 @@ async def test_all_turns_of_an_end_users_trajectory_go_and_lessons_are_named(fil
     found = json.loads(out)
     assert (code, found["exchanges"], found["labels"], found["trajectories"]) == (0, 2, 1, 1)
     assert [(one["id"], one["versions"]) for one in found["entries"]] == [("e1", [1])]
+
+
+async def test_pending_lessons_that_rest_on_it_go_with_it(filled: Path) -> None:
+    store = Store.open(url(filled))
+    store.pending.replace("math", [Pending("a", ("g@0",), 1, {}, ()), Pending("b", ("h@0",), 1, {}, ())])
+    for dry, left in (("--dry-run", ["a", "b"]), ("--json", ["b"])):
+        await run(filled, "purge", "--end-user", "ann", dry)
+        assert [one.text for one in store.pending.of("math")] == left
+    store.close()
 
 
 async def test_a_dry_run_counts_and_erases_nothing(filled: Path) -> None:

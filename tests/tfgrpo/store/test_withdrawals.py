@@ -67,6 +67,14 @@ def test_what_rests_on_withdrawn_evidence_goes_and_the_evidence_teaches_no_more(
     assert taught(filled) == teaching
 
 
+@pytest.mark.parametrize(("kind", "name"), [("exchange", "ex-3"), ("app", "b"), ("source", "mallory")])
+def test_what_is_pending_on_withdrawn_evidence_waits_no_more(filled: Store, kind: str, name: str) -> None:
+    waiting = [Pending(text, sources, 1, {}, ("r",)) for text, sources in (("x", ("g-2@0",)), ("y", ("g-1@0",)))]
+    filled.pending.replace("math", waiting)
+    filled.withdrawals.withdraw(kind, name, reason="poison", actor="me", deploy=False)  # type: ignore[arg-type]
+    assert [one.text for one in filled.pending.of("math")] == ["y"]
+
+
 @pytest.mark.parametrize(("kind", "name"), [("exchange", "ex-4"), ("source", "eve")])
 def test_a_trajectory_that_no_run_learned_from_takes_no_entry_along(filled: Store, kind: str, name: str) -> None:
     assert filled.withdrawals.plan(kind, name) == []  # type: ignore[arg-type]
