@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 import html
 import json
+import re
 from contextlib import closing
 from urllib.parse import urlencode
 
 import pytest
+from starlette.requests import Request
 
-from proxy.dashboard.traffic import ONE, ROOT
+from proxy.dashboard.traffic import ONE, ROOT, TrafficPages
 from proxy.dashboard.trajectory import SENT_SHOWN
 from tests.conftest import Answered, RunningProxy, StartProxy, StartUpstream
 from tests.proxy.browser import Browser, text
@@ -85,6 +88,31 @@ def test_a_text_is_found_as_json_spells_it(proxy: RunningProxy, person: Browser)
     record(proxy, (asked('say "größe"\nnow'), said("a")))
     for needle in ('"größe"', "SAY", "größe"):
         assert "größe" in text(person.get(f"{ROOT}?{urlencode({'text': needle})}"))
+
+
+@pytest.mark.parametrize("view", ["trajectories", "exchanges"])
+def test_a_page_whose_time_is_up_says_how_far_it_came_and_goes_on_by_itself(proxy: RunningProxy, view: str) -> None:
+    for number, question in enumerate(("needle", "hay", "hay")):
+        record(proxy, (asked(question), said("a")), trajectory=f"t{number}", started_at=number * 100.0)
+    with closing(Store.open(proxy.settings.store.url)) as store:
+        shown = [show(store, f"view={view}&text=needle")]
+        while (
+            more := re.search(r'href="/admin/traffic\?([^"]*keep=yes)"|hx-get="[^"?]*\?([^"]*)"', shown[-1])
+        ) is not None:
+            shown.append(show(store, html.unescape(more[1] or more[2])))
+    assert "Nothing that fits yet: looked back to 1970-01-01 00:03:20 UTC, which is" in shown[0]
+    assert "Nothing that fits yet: looked back to 1970-01-01 00:01:40 UTC, looking on…" in shown[1]
+    assert 'hx-trigger="load"' in shown[1]
+    assert ">needle</a>" in shown[2]
+    assert 'hx-trigger="load"' not in shown[0] + shown[2]
+
+
+def show(store: Store, query: str) -> str:
+    """The list as it is when each page looks at one row."""
+    scope = {"type": "http", "method": "GET", "path": ROOT, "headers": [], "query_string": query.encode()}
+    request = Request(scope)
+    request.state.token = "t"
+    return " ".join(bytes(asyncio.run(TrafficPages(store, 0.0).all(request)).body).decode().split())
 
 
 def test_a_trajectory_is_one_conversation_with_times_and_tokens(proxy: RunningProxy, person: Browser) -> None:
