@@ -30,8 +30,8 @@ ROWS: Final = 50
 SECONDS: Final = 0.12
 """How long one page looks through rows or bodies."""
 
-AT_ONCE: Final = 2
-"""Pages that look at the same time: the threads are those that labels are looked up in as well."""
+AT_ONCE: Final = 1
+"""Pages of a worker that look at the same time: each takes of the processor that live requests run on."""
 
 _MANY: Final = 50
 """Exchanges of a trajectory that a list looks at."""
