@@ -87,7 +87,8 @@ def fill(url: str, count: int = EXCHANGES, *, seed: int = 0, until: float | None
             if rows:
                 writer.insert(table, _packed(table, rows))
         writer.finish()
-    Database(url, migrate=False).write(_add_up)
+    with closing(Database(url, migrate=False)) as database:
+        database.write(_add_up)
 
 
 def _add_up(connection: Connection) -> None:

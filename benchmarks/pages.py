@@ -134,17 +134,20 @@ def _wait(port: int) -> None:
 def _measured(port: int, pid: int, rounds: int) -> list[Page]:
     pages = [*_lists(), *_opened(port), *(Page(path, path) for path in OTHERS)]
     with closing(http.client.HTTPConnection("127.0.0.1", port)) as line:
-        for _ in range(rounds):
-            for page in pages:
-                clock, processor = time.perf_counter(), cpu_seconds(pid)
-                line.request("GET", page.path)
-                answer = line.getresponse()
-                page.size = len(answer.read())
-                page.clock.append(time.perf_counter() - clock)
-                page.processor.append(cpu_seconds(pid) - processor)
-                if answer.status != 200:  # noqa: PLR2004 - HTTP's
-                    sys.exit(f"bench-dashboard: {page.path} answered {answer.status}")
+        for page in pages * rounds:
+            _measure(line, pid, page)
     return pages
+
+
+def _measure(line: http.client.HTTPConnection, pid: int, page: Page) -> None:
+    clock, processor = time.perf_counter(), cpu_seconds(pid)
+    line.request("GET", page.path)
+    answer = line.getresponse()
+    page.size = len(answer.read())
+    page.clock.append(time.perf_counter() - clock)
+    page.processor.append(cpu_seconds(pid) - processor)
+    if answer.status != 200:  # noqa: PLR2004 - HTTP's
+        sys.exit(f"bench-dashboard: {page.path} answered {answer.status}")
 
 
 def _lists() -> Iterator[Page]:

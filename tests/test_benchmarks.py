@@ -128,7 +128,8 @@ def filled(url: str) -> None:
         assert all(store.traffic.assignment(one.app, one.trajectory) for one in exchanges)
         kept = store.traffic.bodies([one.id for one in exchanges])
         assert set(kept) == {one.id for one in exchanges if one.record == "full"}
-        assert sum(filling.RARE_TEXT.encode() in one.request for one in kept.values()) == 1
+        rare = [one for one in exchanges if one.id in kept and filling.RARE_TEXT.encode() in kept[one.id].request]
+        assert len({one.trajectory for one in rare}) == 1
         labelled = store.browsing.trajectories(Wanted(judged="any"), limit=500, seconds=60.0)
         assert labelled.rows
         facts = store.hours.facts(since=0, width=1_000_000)

@@ -15,7 +15,7 @@ from proxy.dashboard.texts import laid_out
 ROOM: Final = 200_000
 """Characters of messages on a page."""
 
-LONGEST: Final = 20_000
+LONGEST: Final = 8_000
 """Of one text."""
 
 SHORTEST: Final = 400

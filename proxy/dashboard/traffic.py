@@ -30,8 +30,8 @@ ROWS: Final = 50
 SECONDS: Final = 0.12
 """How long one page looks through rows or bodies."""
 
-AT_ONCE: Final = 2
-"""Pages that look at the same time: the threads are those that labels are looked up in as well."""
+AT_ONCE: Final = 1
+"""Pages of a worker that look at the same time: each takes of the processor that live requests run on."""
 
 _MANY: Final = 50
 """Exchanges of a trajectory that a list looks at."""
@@ -67,10 +67,11 @@ class _Row:
 
 
 class TrafficPages:
-    """The lists under `/admin/traffic`."""
+    """The lists under `/admin/traffic`. `seconds`: how long one page looks."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, seconds: float = SECONDS) -> None:
         self._store = store
+        self._seconds = seconds
         self._looking = asyncio.Semaphore(AT_ONCE)
 
     async def all(self, request: Request) -> Response:
@@ -134,9 +135,9 @@ class TrafficPages:
             return browse.exchanges(asked.wanted, behind=behind, limit=limit, seconds=seconds)
 
         if not asked.text:
-            return page(behind, limit, SECONDS)
+            return page(behind, limit, self._seconds)
         rows = searching.Rows(page, lambda some: some, lambda one: (one.started_at, one.id))
-        return searching.search(self._store, asked.text, rows, behind, limit=limit, seconds=SECONDS)
+        return searching.search(self._store, asked.text, rows, behind, limit=limit, seconds=self._seconds)
 
     def _trajectories(self, asked: Asked, behind: Place | None, limit: int) -> Found[Assignment]:
         browse = self._store.browsing
@@ -145,9 +146,9 @@ class TrafficPages:
             return browse.trajectories(asked.wanted, behind=behind, limit=limit, seconds=seconds)
 
         if not asked.text:
-            return page(behind, limit, SECONDS)
+            return page(behind, limit, self._seconds)
         rows = searching.Rows(page, browse.newest, _place_of)
-        return searching.search(self._store, asked.text, rows, behind, limit=limit, seconds=SECONDS)
+        return searching.search(self._store, asked.text, rows, behind, limit=limit, seconds=self._seconds)
 
     def _rows(self, asked: Asked, found: Sequence[Any]) -> list[Any]:
         return list(self._exchange_rows(found, asked) if asked.view == "exchanges" else self._summaries(found, asked))

@@ -188,7 +188,7 @@ class Browsing:
         Those that are gone are left out, and with `largest` those of more bytes. Eight megabytes of blanks are a few
         hundred bytes when compressed: each is opened only when it is its turn.
         """
-        table = schema.bodies
+        table, opener = schema.bodies, zstandard.ZstdDecompressor()
         size = func.length(table.c.request) + func.length(table.c.response)
         weigh = select(table.c.exchange, size).where(table.c.exchange.in_(exchange_ids))
         sizes = {name: int(weight) for name, weight in self._database.read(lambda of: of.execute(weigh).all())}
@@ -198,7 +198,7 @@ class Browsing:
             rows = self._database.read(lambda of, take=take: {row.exchange: row for row in of.execute(take)})  # type: ignore[misc]
             for row in (rows[name] for name in some if name in rows):
                 if largest is None or _opened_size(row) <= largest:
-                    yield row.exchange, _opened(row)
+                    yield row.exchange, _opened(row, opener)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,9 +309,8 @@ def _opened_size(row: Row[Any]) -> int:
     return int(zstandard.frame_content_size(row.request) + zstandard.frame_content_size(row.response))
 
 
-def _opened(row: Row[Any]) -> Bodies:
-    opened = zstandard.ZstdDecompressor().decompress
-    kept = opened(row.request), opened(row.response)
+def _opened(row: Row[Any], opener: zstandard.ZstdDecompressor) -> Bodies:
+    kept = opener.decompress(row.request), opener.decompress(row.response)
     return Bodies(*kept, row.request_encoding, row.response_encoding, row.response_type)
 
 
