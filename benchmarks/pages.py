@@ -61,7 +61,18 @@ FILTERS: Final[Mapping[str, Mapping[str, str]]] = {
     "text of one, in a rare app": {"text": filling.RARE_TEXT, "app": filling.QUIET_APP},
     "text in a set, high, a month": {"text": "zzz", "set": "math", "judged": "high", "since": "{month}"},
 }
-OTHERS: Final = ("/admin", "/admin/sets", "/admin/sets/math", "/admin/groups", "/admin/training")
+OTHERS: Final = (
+    "/admin",
+    "/admin?span=quarter&set=math",
+    "/admin/candidates",
+    "/admin/sets",
+    "/admin/sets/math",
+    "/admin/sets/math/versions/1",
+    "/admin/groups",
+    "/admin/training",
+    "/admin/training/new",
+    "/admin/api/sets",
+)
 
 
 @dataclass

@@ -191,7 +191,7 @@ class Parts:
         store, deployments, keys = self._store, self._deployments, self._keys
         limits = settings.training.deployable
         live = ExperimentApi(experiments, settings.promotion.mode)
-        overview = dashboard.OverviewPages(
+        self._overview = dashboard.OverviewPages(
             store,
             deployments,
             experiments,
@@ -208,7 +208,7 @@ class Parts:
                 deployments,
                 keys,
                 secret,
-                overview=overview,
+                overview=self._overview,
                 training=training,
                 labels=self._labels,
                 apps=apps,
@@ -265,6 +265,7 @@ class Parts:
         await self._trainings.stop()
         if self._scheduler is not None:
             await self._scheduler.stop()
+        await self._overview.stop()
         await self._retention.stop()
         if self._promotion is not None:
             await self._promotion.stop()

@@ -29,6 +29,9 @@ from tfgrpo.library import Limits
 from tfgrpo.store import Store
 from tfgrpo.types import Deployment
 
+PATIENCE = 0.15
+"""How many seconds a page waits for a look at the candidates; after that it says that it is still counting."""
+
 RUNS = 3
 """How many of the newest runs are looked at."""
 
@@ -62,6 +65,7 @@ class OverviewPages:
         self._budget = budget
         self._mode = mode
         self._clock = clock
+        self._looking: asyncio.Task[list[dict[str, Any]]] | None = None
 
     async def overview(self, request: Request) -> Response:
         """Show the overview of the `span` of the query, and the rewards of its `set`."""
@@ -94,9 +98,21 @@ class OverviewPages:
 
     async def candidates(self, request: Request) -> Response:
         """Show how each candidate stands against what is live."""
-        deployments = matters.with_candidates(self._deployments.all())
-        rows = await asyncio.to_thread(lambda: [self._standing(one) for one in deployments])
+        if self._looking is None or self._looking.done():
+            deployments = matters.with_candidates(self._deployments.all())
+            self._looking = asyncio.create_task(asyncio.to_thread(self._standings, deployments))
+        looking = self._looking
+        await asyncio.wait({looking}, timeout=PATIENCE)
+        rows = looking.result() if looking.done() else None
         return pages.page("candidates.html", token=request.state.token, rows=rows, mode=self._mode)
+
+    async def stop(self) -> None:
+        """Let the look that runs end."""
+        if self._looking is not None:
+            await asyncio.gather(self._looking, return_exceptions=True)
+
+    def _standings(self, deployments: Sequence[Deployment]) -> list[dict[str, Any]]:
+        return [self._standing(one) for one in deployments]
 
     def _known(self, span: Span, now: float, wanted: str) -> dict[str, Any]:
         """What the store says."""
