@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 import yaml
-from openai import OpenAI
+from openai import ConflictError, OpenAI
 
-from tests.conftest import RunningProxy, StartProxy
+from tests.conftest import RunningProxy, StartProxy, StartUpstream
 from tests.simulated import simulated
 from tests.tfgrpo.recorded.test_import import spend
+from tests.upstreams import answer, completion
 from tfgrpo.__main__ import main
 from tfgrpo.simulation.tasks import grade
 from tfgrpo.simulation.world import World
@@ -87,9 +88,9 @@ def test_the_application_of_the_readme_asks_and_labels(
 
 def test_labels_come_from_thumbs_from_tests_and_from_a_judge(proxy: RunningProxy, client: OpenAI) -> None:
     thumbs, tests, judge = blocks(HOWTO, "python", "Label")
-    answer = ask(client, "Which day?")
+    asked = ask(client, "Which day?")
     messages = [{"role": "user", "content": "Mend it."}]
-    known = {"client": client, "answer": answer, "run_id": "run-1", "model": "sim-policy", "messages": messages}
+    known = {"client": client, "answer": asked, "run_id": "run-1", "model": "sim-policy", "messages": messages}
     exec(thumbs + tests + judge, {**known, "passed": 3, "total": 4})  # noqa: S102 - our own documentation
     judged = [one["trajectory"] for one in proxy.request("GET", "/admin/api/exchanges").json["exchanges"]]
     of_answer = labels(proxy, next(one for one in judged if one != "run-1"))
@@ -98,10 +99,28 @@ def test_labels_come_from_thumbs_from_tests_and_from_a_judge(proxy: RunningProxy
     assert [(one["source"], one["value"]) for one in labels(proxy, "run-1")] == [("tests", 0.75)]
 
 
+def test_what_ollama_answers_is_labelled_though_its_ids_come_again(
+    start_proxy: StartProxy, start_upstream: StartUpstream
+) -> None:
+    """A server in Ollama's form: chats have few ids, streams and all else as OpenAI has them."""
+    upstream = start_upstream(lambda _: [answer(completion("four", id_="chatcmpl-42"))])
+    proxy = start_proxy(upstream.base_url, routes=[{"set": "french", "models": ["*"]}])
+    proxy.deploy("french", "Always answer in French.")
+    (labelling,) = blocks((ROOT / "docs/local-models.md").read_text(), "python")
+    with OpenAI(base_url=proxy.base_url, api_key="ollama") as client:
+        for text in ("2+2?", "3+1?"):
+            exec(labelling, {"client": client, "model": "m", "messages": [{"role": "user", "content": text}]})  # noqa: S102 - our own documentation
+        with pytest.raises(ConflictError, match="exchange_id"):
+            client.post("/feedback", body={"completion_id": "chatcmpl-42", "value": True}, cast_to=object)
+    assert all(b"Always answer in French." in one.body for one in upstream.seen)
+    recorded = proxy.request("GET", "/admin/api/exchanges").json["exchanges"]
+    assert [len(labels(proxy, one["trajectory"])) for one in recorded] == [1, 1]
+
+
 def test_a_set_is_trained_tried_on_a_part_of_traffic_and_rolled_back(proxy: RunningProxy, client: OpenAI) -> None:
     for task in World.draw(0).tasks(TASKS, split="train") * ATTEMPTS:
-        answer = ask(client, task["question"])
-        body = {"completion_id": answer.id, "value": grade(answer.choices[0].message.content or "", task["answer"])}
+        asked = ask(client, task["question"])
+        body = {"completion_id": asked.id, "value": grade(asked.choices[0].message.content or "", task["answer"])}
         client.post("/feedback", body=body, cast_to=object)
     (train,), (canary,), (back,) = (blocks(HOWTO, "sh", one) for one in ("Train", "Canary", "Roll back"))
     run(*train.splitlines())
