@@ -29,6 +29,9 @@ from tfgrpo.types import Label
 BODY_BYTES = 1 << 20
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 ID = re.compile(r"[!-~]{1,200}")
+COMPLETION_ID = re.compile(r"[!-~]{1,1000}")
+"""LiteLLM's proxy gives a response an id of 425 characters."""
+
 LONGEST_SOURCE = 200
 TARGETS: tuple[TargetField, ...] = ("completion_id", "exchange_id", "trajectory_id")
 
@@ -85,7 +88,14 @@ class Feedback(Body):
             raise ValueError("must be 1 to 200 printable characters")
         return value
 
-    @field_validator("feedback_id", *TARGETS)
+    @field_validator("completion_id")
+    @classmethod
+    def _completion_id(cls, value: str | None) -> str | None:
+        if value is not None and not COMPLETION_ID.fullmatch(value):
+            raise ValueError("must be 1 to 1000 visible ASCII characters")
+        return value
+
+    @field_validator("feedback_id", "exchange_id", "trajectory_id")
     @classmethod
     def _id(cls, value: str | None) -> str | None:
         if value is not None and not ID.fullmatch(value):

@@ -31,8 +31,9 @@ MOST_NAMED: Final = 32
 LARGEST_OBJECT: Final = 64 * 1024
 """A longer answer of an API that is not read is no object that was made: its id is not looked for."""
 
-_ID: Final = re.compile(r"(?=.*[0-9])[!-~]{1,200}")
-"""Every id of these APIs holds a digit, and no word of their paths does (`/fine_tuning/jobs`)."""
+_ID: Final = re.compile(r"(?=.*[0-9])[!-~]{1,1000}")
+"""Every id of these APIs holds a digit, and no word of their paths does (`/fine_tuning/jobs`).
+A gateway's are long: LiteLLM's proxy gives a response 425 characters."""
 
 _MODELS: Final = "/models/"
 

@@ -164,6 +164,14 @@ async def test_a_field_that_does_not_fit_is_named(desk: Desk, field: str, value:
     assert (answer.status, answer.error["param"]) == (400, field)
 
 
+async def test_an_id_as_long_as_a_gateway_makes_them_is_labelled(desk: Desk) -> None:
+    """LiteLLM's proxy 1.108.7 gives a response 425 characters."""
+    long = f"resp_{'x' * 420}"
+    desk.record("ex-long", completion_id=long)
+    assert (await desk.post({"completion_id": long, "value": 1})).status == 200
+    assert (await desk.post({"completion_id": "x" * 1001, "value": 1})).error["param"] == "completion_id"
+
+
 async def test_unknown_fields_are_refused_by_name(desk: Desk) -> None:
     answer = await desk.post({"completion_id": "chatcmpl-1", "value": 1, "score": 1, "vote": 1})
     assert answer.status == 400

@@ -208,7 +208,8 @@ def test_with_one_upstream_nothing_is_read_or_asked(start_proxy: StartProxy, sta
         ("/threads/thread_1/runs", None, b'{"assistant_id": "asst_1"}', ("thread_1", "asst_1")),
         ("/batches", None, b'{"input_file_id": 1}', ()),
         ("/responses", Request(None, (), previous_response_id="r1", references=("i1", "i2")), None, ("r1", "i2", "i1")),
-        (f"/files/{'1' * 201}", None, None, ()),
+        (f"/responses/resp_{'1' * 420}", None, None, (f"resp_{'1' * 420}",)),
+        (f"/files/{'1' * 1001}", None, None, ()),
     ],
 )
 def test_what_a_request_names(below: str, request_: Request | None, body: bytes | None, ids: tuple[str, ...]) -> None:
