@@ -69,6 +69,8 @@ class Agent:
                     answer = await self.function(*arguments)
                 else:
                     answer = await _in_thread(lambda: self.function(*arguments))
+                if inspect.isawaitable(answer):
+                    answer = await answer
         except Exception as error:  # what a user's function raises cannot be known
             if limit.expired():
                 raise AgentFailed(f"the agent took longer than {seconds:g} s") from error

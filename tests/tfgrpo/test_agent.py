@@ -7,6 +7,7 @@ import pytest
 
 from tfgrpo.agent import Agent
 from tfgrpo.errors import UsageError
+from tfgrpo.types import Task
 
 
 @pytest.fixture
@@ -52,3 +53,11 @@ def test_what_cannot_be_called_with_the_three_is_refused(here: Path, text: str) 
     (here / f"{name}.py").write_text(f"{text}\n")
     with pytest.raises(UsageError, match=r"a function of \(task, base_url, headers\)"):
         Agent.load(f"python:{name}:ask")
+
+
+async def test_an_answer_that_a_plain_function_hands_on_is_awaited() -> None:
+    async def later() -> str:
+        return "hi"
+
+    agent = Agent("python:mine:ask", lambda _task, _base_url, _headers: later())
+    assert await agent.answer(Task("k", ()), "", {}, seconds=5) == "hi"
