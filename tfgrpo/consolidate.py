@@ -21,6 +21,7 @@ from tfgrpo.errors import RequestRefused
 from tfgrpo.library import Edit, Limits
 from tfgrpo.optimizer import Optimizer
 from tfgrpo.prompts import section
+from tfgrpo.safety import deletions
 from tfgrpo.types import Library, Operation, Refusal
 
 ALIKE: Final = 0.6
@@ -104,7 +105,7 @@ def applied(
     ranked = sorted(range(len(rest)), key=lambda at: -len(rest[at].sources))
     chosen = [rest[at] for at in sorted(ranked[:most])]
     over = [rest[at] for at in sorted(ranked[most:])]
-    edit = libraries.apply(library, chosen, limits=limits)
+    edit = deletions.apply(library, chosen, limits)
     pruned = libraries.fit(edit.library, limits)
     refused = (
         *edit.refused,

@@ -195,7 +195,7 @@ class Training(_Settings):
     lessons: int = Field(default=1, ge=1)
     """The most lessons of one group."""
     edits: int | None = Field(default=10, ge=1)
-    """The most edits of one step; null: no bound."""
+    """The most edits of one step, and at most half of the entries are deleted; null: no bound."""
     rollout_tokens: int = Field(default=8_000, ge=100)
     """The longest a rollout may be in a prompt; of longer ones head and tail are kept, tool results are cut first."""
     harm_confidence: float | None = Field(default=0.7, gt=0.5, lt=1)
