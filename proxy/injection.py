@@ -115,7 +115,7 @@ def _in_usual_chat(body: bytes) -> Spot | None:
     Another member `messages` behind the first would be the one that counts.
     """
     usual = _USUAL_CHAT.match(body)
-    if usual is None or body.find(b'"messages"', usual.end()) >= 0:
+    if usual is None or splice.holds(body, b'"messages"', usual.end()):
         return None
     start, stop = usual.span(1)
     return Spot(body, (), ((stop, stop),), b"\\n\\n" if start < stop else b"", b"")

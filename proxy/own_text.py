@@ -31,7 +31,7 @@ class Text(msgspec.Struct, frozen=True):
 
 def may_echo(body: bytes) -> bool:
     """Whether a block may stand somewhere in the body: a quick look, before any text is read."""
-    return _MARKER in body or splice.spelled_with_escapes(body)
+    return splice.holds(body, _MARKER) or splice.spelled_with_escapes(body)
 
 
 def find(body: bytes, value: int, *, echo: bool) -> Text | None:
