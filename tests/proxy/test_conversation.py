@@ -63,6 +63,7 @@ def test_a_page_is_made_of_any_bytes(
         "rewards": [],
         "labels": [],
         "more_labels": 0,
+        "choices": 1,
         "stored": None,
         "scale": [],
         "list": "",
