@@ -15,9 +15,10 @@ from tfgrpo.dialects import parameters, parts
 from tfgrpo.dialects.tools import offered
 from tfgrpo.errors import Conflict
 from tfgrpo.principals import Principals
+from tfgrpo.rewards import Placed
 from tfgrpo.store import Attempt, Store
 from tfgrpo.teaching import EVERYONE, Teaching, speakers
-from tfgrpo.trajectories import Placed, Turn, opening
+from tfgrpo.trajectories import Turn, opening
 from tfgrpo.types import Bodies, Exchange, Message, Request, Task
 
 NO_BODY = "have no request that can be read: its body is gone"
@@ -59,7 +60,7 @@ def logged_tasks(
         Conflict: none can be run afresh; the message says why.
     """
     groups: dict[str, list[Attempt]] = defaultdict(list)
-    for attempt in store.traffic.attempts(set_name=set_name, unnamed=unnamed, apps=teaching.apps):
+    for attempt in store.learnable.attempts(set_name=set_name, unnamed=unnamed, apps=teaching.apps):
         groups[attempt.group].append(attempt)
     placed = store.labels.placed(set_name=set_name, unnamed=unnamed)
     references = _references(placed if teaching.own_labels else _of_others(store, placed), groups)

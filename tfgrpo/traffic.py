@@ -18,9 +18,10 @@ from tfgrpo.forming import Formed, form, labels_of
 from tfgrpo.forming import Rollout as Attempted
 from tfgrpo.modes import differs
 from tfgrpo.principals import Principals
+from tfgrpo.rewards import Reward, contrasts
 from tfgrpo.store import Store
 from tfgrpo.teaching import EVERYONE, Teaching, bounded, speakers
-from tfgrpo.trajectories import Reward, Turn, contrasts, conversation, opening
+from tfgrpo.trajectories import Turn, conversation, opening
 from tfgrpo.types import Bodies, Exchange, Group, Message, Rollout, Task
 from tfgrpo.weighing import REWARD_ONLY, Metrics
 
@@ -79,10 +80,10 @@ def census(
         contrasting=contrasting,
         not_contrasting=dict(reasons),
         near=near_misses.find(_questions(store, nsmallest(MOST_COMPARED, lonely, key=attrgetter("group")))),
-        without_bodies=store.traffic.without_bodies(set_name=set_name, unnamed=unnamed, apps=teaching.apps),
+        without_bodies=store.learnable.without_bodies(set_name=set_name, unnamed=unnamed, apps=teaching.apps),
         not_teaching={}
         if teaching.apps is None
-        else store.traffic.besides(teaching.apps, set_name=set_name, unnamed=unnamed),
+        else store.learnable.besides(teaching.apps, set_name=set_name, unnamed=unnamed),
     )
 
 

@@ -22,8 +22,9 @@ from proxy.dashboard.fitting import Room
 from proxy.dashboard.forms import Form, refused
 from proxy.dashboard.traffic import ONE, ROOT, listed
 from proxy.label_writer import LabelWriter
-from tfgrpo import library, trajectories
+from tfgrpo import library
 from tfgrpo.errors import NotFound
+from tfgrpo.rewards import rewards
 from tfgrpo.selection import part
 from tfgrpo.store import Store
 from tfgrpo.store.browsing import Place
@@ -173,12 +174,12 @@ class TrajectoryPages:
     def _judged(self, given: Assignment, exchanges: Sequence[Exchange]) -> dict[str, Any]:
         key = given.app, given.trajectory
         placed = self._store.browsing.labels({key: exchanges})[key]
-        rewards = sorted(trajectories.rewards(placed).items())
+        judged = sorted(rewards(placed).items())
         shown = [one.label for one in placed[:LABELS_SHOWN]]
         return {
             "labels": shown,
             "more_labels": len(placed) - len(shown),
-            "rewards": [(choice, one.value) for (_, choice), one in rewards],
+            "rewards": [(choice, one.value) for (_, choice), one in judged],
             "choices": _choices(exchanges),
         }
 
