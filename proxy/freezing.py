@@ -181,7 +181,7 @@ class Freezer:
         names: dict[str, list[str]] = defaultdict(list)
         for row, _ in found:
             names[row.app].append(row.trajectory)
-        keys = {app: self._store.traffic.keys_of(app, some) for app, some in names.items()}
+        keys = {app: self._store.makers.keys_of(app, some) for app, some in names.items()}
         return [
             (row, placed)
             for row, placed in found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -20,7 +20,7 @@ import msgspec
 from msgspec import structs
 
 from tfgrpo import library
-from tfgrpo.shares import ceiling
+from tfgrpo.shares import weights
 from tfgrpo.types import Label, Message, Request, Response
 from tfgrpo.weighing import REWARD_ONLY, Metrics, weighed
 
@@ -306,7 +306,9 @@ def _reward(placed: Iterable[Placed], metrics: Metrics, share: float) -> Reward:
         by_metric[one.label.metric].append(one)
     deciding = {name: [one.label for one in _deciding(some)] for name, some in by_metric.items()}
     shares = {
-        name: fmean([metrics[name].share(label.value) for label in some], _weights(some, share))
+        name: fmean(
+            [metrics[name].share(label.value) for label in some], weights([label.credential for label in some], share)
+        )
         for name, some in deciding.items()
     }
     newest = sorted((label for some in deciding.values() for label in some), key=lambda label: label.created_at)
@@ -317,15 +319,6 @@ def _reward(placed: Iterable[Placed], metrics: Metrics, share: float) -> Reward:
         reference=references[-1] if references else None,
         shares=shares,
     )
-
-
-def _weights(labels: Sequence[Label], share: float) -> list[float] | None:
-    """What each label weighs; None: all alike."""
-    keys = Counter(label.credential for label in labels)
-    most = ceiling(keys.values(), share)
-    if most >= max(keys.values()):
-        return None
-    return [min(1.0, most / keys[label.credential]) for label in labels]
 
 
 def _said(messages: Iterable[Message]) -> tuple[Message, ...]:

@@ -38,6 +38,7 @@ from tfgrpo.store.hours import Hours as Hours
 from tfgrpo.store.hours import Rewarded as Rewarded
 from tfgrpo.store.labels import Labels as Labels
 from tfgrpo.store.labels import OtherContent as OtherContent
+from tfgrpo.store.makers import Makers as Makers
 from tfgrpo.store.pending import PendingLessons as PendingLessons
 from tfgrpo.store.retention import Deleted as Deleted
 from tfgrpo.store.retention import Kept as Kept
@@ -62,6 +63,7 @@ class Store:
         self._database = database
         self.traffic = Traffic(database)
         self.browsing = Browsing(database)
+        self.makers = Makers(database)
         self.labels = Labels(database)
         self.sets = Sets(database, rules)
         self.history = History(database)

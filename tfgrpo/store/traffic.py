@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 import zstandard
 from msgspec.structs import astuple, fields
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     Integer,
     Row,
@@ -29,7 +28,7 @@ from sqlalchemy import (
 from tfgrpo.store import hours, schema
 from tfgrpo.store.distinct import distinct
 from tfgrpo.store.engine import Database, insert_new
-from tfgrpo.store.teaching import teaching
+from tfgrpo.store.teaching import teaching, within
 from tfgrpo.types import FIRST_DRAFT, Assignment, Bodies, Exchange, Link
 
 LEVEL = 1
@@ -217,18 +216,6 @@ class Traffic:
                 found[exchange.trajectory].append(exchange)
         return found
 
-    def keys_of(self, app: str, trajectories: Sequence[str]) -> dict[str, set[str]]:
-        """Return the keyed hashes of the keys that made each of these trajectories of an app."""
-        table = schema.exchanges
-        found: dict[str, set[str]] = defaultdict(set)
-        for some in _chunks(trajectories):
-            query = select(table.c.trajectory, table.c.credential).distinct()
-            query = query.where(table.c.app == app, table.c.trajectory.in_(some))
-            rows = self._database.read(lambda connection, query=query: connection.execute(query).all())  # type: ignore[misc]
-            for trajectory, key in rows:
-                found[trajectory].add(key)
-        return found
-
     def named(self, set_name: str, trajectory: str, *, since: float) -> list[Exchange]:
         """Return the exchanges of a trajectory of a set, whatever its app, that began at `since` or later, in order."""
         table = schema.exchanges
@@ -306,7 +293,7 @@ class Traffic:
             .having(func.max(cast(table.c.truncated, Integer)) == 0)
             .order_by(table.c.app, table.c.trajectory)
         )
-        query = query.where(*_within(set_name, apps, unnamed=unnamed))
+        query = query.where(*within(set_name, apps, unnamed=unnamed))
         rows = self._database.read(lambda connection: connection.execute(query).all())
         for row in rows:
             yield Attempt(*row)
@@ -325,25 +312,7 @@ class Traffic:
         use = case((not_(readable), UNREADABLE), (partial, TRUNCATED), else_=WHOLE)
         columns = (table.c.id, table.c.app, table.c.trajectory, table.c.group, table.c.version, table.c.choices)
         query = select(*columns, use).where(table.c.version < FIRST_DRAFT, *teaching(self._database, table))
-        return self._database.rows(query.where(*_within(set_name, apps, unnamed=unnamed)))
-
-    def besides(self, apps: Collection[str], *, set_name: str | None = None, unnamed: bool = False) -> dict[str, int]:
-        """Return how many exchanges other apps than these have of one set, of none (`unnamed`), or of all."""
-        table = schema.exchanges
-        query = select(table.c.app, func.count()).group_by(table.c.app)
-        query = query.where(table.c.version < FIRST_DRAFT, table.c.app.not_in(sorted(apps)))
-        query = query.where(*_within(set_name, None, unnamed=unnamed))
-        return {row[0]: row[1] for row in self._database.read(lambda connection: connection.execute(query).all())}
-
-    def principals(
-        self, *, set_name: str | None = None, unnamed: bool = False, apps: Collection[str] | None = None, most: int
-    ) -> set[tuple[str, str]]:
-        """Return who made what can be learned from, as (app, keyed hash of a key); at most so many of them."""
-        table = schema.exchanges
-        query = select(table.c.app, table.c.credential).distinct().limit(most)
-        query = query.where(table.c.outcome == "complete", table.c.dialect.is_not(None), table.c.version < FIRST_DRAFT)
-        query = query.where(*teaching(self._database, table), *_within(set_name, apps, unnamed=unnamed))
-        return {(row[0], row[1]) for row in self._database.read(lambda connection: connection.execute(query).all())}
+        return self._database.rows(query.where(*within(set_name, apps, unnamed=unnamed)))
 
     def without_bodies(
         self, *, set_name: str | None = None, unnamed: bool = False, apps: Collection[str] | None = None
@@ -354,26 +323,13 @@ class Traffic:
         """
         table = schema.exchanges
         query = select(table.c.app, table.c.trajectory).distinct().where(table.c.record != "full")
-        query = query.where(*_within(set_name, apps, unnamed=unnamed))
+        query = query.where(*within(set_name, apps, unnamed=unnamed))
         count = select(func.count()).select_from(query.subquery())
         return int(self._database.read(lambda connection: connection.execute(count).scalar_one()))
 
     def _exchanges(self, query: Select[Any]) -> list[Exchange]:
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return [Exchange(**row._mapping) for row in rows]  # noqa: SLF001 - SQLAlchemy's public name for it
-
-
-def _within(set_name: str | None, apps: Collection[str] | None, *, unnamed: bool) -> list[ColumnElement[bool]]:
-    """The conditions of an exchange that it is of one set, or of none (`unnamed`), and of one of `apps`."""
-    table, found = schema.exchanges, []
-    if set_name is not None:
-        found.append(table.c.set == set_name)
-    elif unnamed:
-        found.append(table.c.set.is_(None))
-    if apps is not None:
-        # Bare, it would lead SQLite through all rows of an app in the order of their trajectories.
-        found.append(func.coalesce(table.c.app, "").in_(sorted(apps)))
-    return found
 
 
 def _body_rows(exchanges: Sequence[tuple[Exchange, Bodies]]) -> list[tuple[Any, ...]]:
