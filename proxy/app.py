@@ -374,6 +374,7 @@ def _experiments(settings: Settings, store: Store) -> Experiments:
         early=of.early_window,
         levels=Levels(better=levels.better, worse=levels.worse, errors=levels.errors),
         metrics=_metrics(settings),
+        safety=settings.safety,
     )
 
 

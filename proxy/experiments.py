@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from proxy.freezing import Freezer, Frontier
 from tfgrpo import experiment
+from tfgrpo.configuration import USUAL, SafetySettings
 from tfgrpo.errors import NotFound
 from tfgrpo.experiment import Account, Levels, Seen, Span
 from tfgrpo.store import Frozen, Store
@@ -47,8 +48,8 @@ class Books:
 class Experiments:
     """The experiments of all sets. All calls block, one at a time.
 
-    `metrics` says what labels come to, as for training. A trajectory settles at the age of `window` seconds; whether
-    it failed is looked at at the age of `early`.
+    `metrics` and `safety` say what labels come to, as for training. A trajectory settles at the age of `window`
+    seconds; whether it failed is looked at at the age of `early`.
     """
 
     def __init__(
@@ -59,12 +60,13 @@ class Experiments:
         early: float,
         levels: Levels,
         metrics: Metrics = REWARD_ONLY,
+        safety: SafetySettings = USUAL,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.window = window
         self._store = store
         self._levels = levels
-        self._freezer = Freezer(store, window=window, early=early, metrics=metrics, clock=clock)
+        self._freezer = Freezer(store, window=window, early=early, metrics=metrics, safety=safety, clock=clock)
         self._clock = clock
         self._books: dict[tuple[str, int], Books] = {}
         self._past: dict[tuple[str, int], Frontier] = {}

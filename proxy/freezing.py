@@ -15,6 +15,7 @@ from math import inf
 from statistics import fmean
 from typing import TypeAlias
 
+from tfgrpo.configuration import USUAL, SafetySettings
 from tfgrpo.rewards import Placed, rewards
 from tfgrpo.store import START, Frozen, Kind, Place, Store
 from tfgrpo.types import Arm, Assignment, Exchange
@@ -52,8 +53,8 @@ class Frontier:
 class Freezer:
     """Takes facts from the traffic. All calls block.
 
-    `metrics` says what labels come to, as for training. A trajectory settles at the age of `window` seconds; whether
-    it failed is looked at at the age of `early`.
+    `metrics` and `safety` say what labels come to, as for training. A trajectory settles at the age of `window`
+    seconds; whether it failed is looked at at the age of `early`.
     """
 
     def __init__(
@@ -63,12 +64,15 @@ class Freezer:
         window: float,
         early: float,
         metrics: Metrics = REWARD_ONLY,
+        safety: SafetySettings = USUAL,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.window = window
         self._store = store
         self._early = min(early, window)
         self._metrics = metrics
+        self._own_labels = safety.own_labels == "count"
+        self._share = safety.max_share
         self._clock = clock
 
     def freeze(self, frontier: Frontier) -> None:
@@ -123,7 +127,8 @@ class Freezer:
                 frontier.set_name, frontier.revisions, after=place, until=until
             )
             if place is not None:
-                yield [row for row in (self._first_label(*one) for one in found) if row is not None], place
+                counted = self._of_others(found)
+                yield [row for row in (self._first_label(*one) for one in counted) if row is not None], place
 
     def _first(self, frontier: Frontier, until: float) -> Place | None:
         """Where the labels of an experiment begin: none is older than its first trajectory."""
@@ -132,7 +137,7 @@ class Freezer:
 
     def _first_label(self, assignment: Assignment, placed: Placed) -> Frozen | None:
         """A label as it is counted if it is its trajectory's first; the store keeps no second one."""
-        reward = _reward([placed], self._metrics)
+        reward = self._reward([placed])
         if reward is None or placed.label.created_at >= assignment.started_at + self.window:
             return None
         return Frozen(*_drawn("labelled", assignment), at=placed.label.created_at, reward=reward)
@@ -159,23 +164,38 @@ class Freezer:
         found: dict[_Key, float] = {}
         for app in {app for app, _ in begun}:
             mine = {name: some for (of, name), some in exchanges.items() if of == app}
-            for name, placed in self._store.experiments.labels(app, mine).items():
+            for name, every in self._store.experiments.labels(app, mine).items():
+                keys = () if self._own_labels else {one.credential for one in mine[name]}
+                placed = [one for one in every if one.label.credential not in keys]
                 until = begun[app, name] + self.window
-                reward = _reward([one for one in placed if one.label.created_at < until], self._metrics)
+                reward = self._reward([one for one in placed if one.label.created_at < until])
                 if reward is not None:
                     found[app, name] = reward
         return found
+
+    def _of_others(self, found: Sequence[tuple[Assignment, Placed]]) -> Sequence[tuple[Assignment, Placed]]:
+        """Leave out labels by the key that made what they speak of, where those do not count."""
+        if self._own_labels:
+            return found
+        names: dict[str, list[str]] = defaultdict(list)
+        for row, _ in found:
+            names[row.app].append(row.trajectory)
+        keys = {app: self._store.makers.keys_of(app, some) for app, some in names.items()}
+        return [
+            (row, placed)
+            for row, placed in found
+            if placed.label.credential not in keys[row.app].get(row.trajectory, ())
+        ]
+
+    def _reward(self, placed: Sequence[Placed]) -> float | None:
+        """The mean reward of the rollouts of one trajectory: it has several where several answers were asked for."""
+        judged = rewards(placed, self._metrics, share=self._share)
+        return fmean([reward.value for reward in judged.values()]) if judged else None
 
 
 def _drawn(kind: Kind, row: Assignment) -> tuple[Kind, str, str, Arm, float]:
     assert row.probability is not None, "only drawn trajectories are looked at"
     return kind, row.app, row.trajectory, row.arm, row.probability
-
-
-def _reward(placed: Sequence[Placed], metrics: Metrics) -> float | None:
-    """The mean reward of the rollouts of one trajectory: it has several where several answers were asked for."""
-    values = [reward.value for reward in rewards(placed, metrics).values()]
-    return fmean(values) if values else None
 
 
 def _tokens(exchanges: Sequence[Exchange]) -> int | None:

@@ -28,6 +28,7 @@ from tfgrpo import secret_values
 from tfgrpo.complaints import explain as explain
 from tfgrpo.errors import UsageError
 from tfgrpo.retention import RetentionSettings
+from tfgrpo.safety_settings import USUAL as USUAL
 from tfgrpo.safety_settings import SafetySettings as SafetySettings
 from tfgrpo.safety_settings import TeachingApp as TeachingApp
 from tfgrpo.training_settings import Gate as Gate

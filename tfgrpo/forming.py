@@ -149,7 +149,7 @@ def labels_of(
     """Return what the labels on these trajectories come to, with what they say."""
     placed = store.labels.placed_on(app, trajectories)
     if not teaching.own_labels:
-        keys = store.traffic.keys_of(app, trajectories)
+        keys = store.makers.keys_of(app, trajectories)
         placed = [one for one in placed if one.label.credential not in keys.get(one.trajectory, ())]
     return rewards(placed, metrics, share=teaching.max_share)
 

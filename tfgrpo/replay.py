@@ -85,7 +85,7 @@ def logged_tasks(
 def _of_others(store: Store, placed: Iterable[tuple[str, Placed]]) -> Iterator[tuple[str, Placed]]:
     """Yield the labels that were not given by the key that made what they speak of."""
     for app, one in placed:
-        if one.label.credential not in store.traffic.keys_of(app, [one.trajectory])[one.trajectory]:
+        if one.label.credential not in store.makers.keys_of(app, [one.trajectory])[one.trajectory]:
             yield app, one
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from tfgrpo.shares import ceiling
+from tfgrpo.shares import weights
 from tfgrpo.types import Label
 from tfgrpo.weighing import REWARD_ONLY, Metrics, weighed
 
@@ -77,7 +77,9 @@ def _reward(placed: Iterable[Placed], metrics: Metrics, share: float) -> Reward:
         by_metric[one.label.metric].append(one)
     deciding = {name: [one.label for one in _deciding(some)] for name, some in by_metric.items()}
     shares = {
-        name: fmean([metrics[name].share(label.value) for label in some], _weights(some, share))
+        name: fmean(
+            [metrics[name].share(label.value) for label in some], weights([label.credential for label in some], share)
+        )
         for name, some in deciding.items()
     }
     newest = sorted((label for some in deciding.values() for label in some), key=lambda label: label.created_at)
@@ -88,12 +90,3 @@ def _reward(placed: Iterable[Placed], metrics: Metrics, share: float) -> Reward:
         reference=references[-1] if references else None,
         shares=shares,
     )
-
-
-def _weights(labels: Sequence[Label], share: float) -> list[float] | None:
-    """What each label weighs; None: all alike."""
-    keys = Counter(label.credential for label in labels)
-    most = ceiling(keys.values(), share)
-    if most >= max(keys.values()):
-        return None
-    return [min(1.0, most / keys[label.credential]) for label in labels]

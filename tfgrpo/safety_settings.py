@@ -4,7 +4,7 @@ elsewhere.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -34,6 +34,10 @@ class SafetySettings(BaseModel):
     def quorum_is_set(self) -> bool:
         """Whether somebody asked for a quorum, if only for the usual one."""
         return bool({"min_groups", "min_principals", "principal"} & self.model_fields_set)
+
+
+USUAL: Final = SafetySettings()
+"""What holds where nothing is configured."""
 
 
 class TeachingApp(BaseModel):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
 
 _ROUNDING = 1e-9
 
@@ -23,3 +24,12 @@ def ceiling(counts: Collection[int], share: float) -> int:
         else:
             high = middle - 1
     return low
+
+
+def weights(makers: Sequence[str], share: float) -> list[float] | None:
+    """Return what each of some judgements weighs, by who makes them; None: all alike."""
+    counts = Counter(makers)
+    most = ceiling(counts.values(), share)
+    if most >= max(counts.values()):
+        return None
+    return [min(1.0, most / counts[maker]) for maker in makers]

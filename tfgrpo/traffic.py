@@ -83,7 +83,7 @@ def census(
         without_bodies=store.learnable.without_bodies(set_name=set_name, unnamed=unnamed, apps=teaching.apps),
         not_teaching={}
         if teaching.apps is None
-        else store.learnable.besides(teaching.apps, set_name=set_name, unnamed=unnamed),
+        else store.makers.besides(teaching.apps, set_name=set_name, unnamed=unnamed),
     )
 
 

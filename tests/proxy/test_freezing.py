@@ -12,6 +12,7 @@ from msgspec import structs
 from proxy.experiments import Books, Experiments
 from tests.proxy import examples
 from tests.proxy.drawn import DAY, HOUR, SHARES, Traffic, deploy
+from tfgrpo.configuration import SafetySettings
 from tfgrpo.experiment import Levels
 from tfgrpo.store import Store
 from tfgrpo.types import Arm
@@ -137,3 +138,21 @@ def test_a_set_with_one_arm_freezes_nothing_by_itself(traffic: Traffic) -> None:
     traffic.now = 2 * DAY
     anew(traffic).freeze()
     assert traffic.store.frozen.since("math", 2, 0) == ([], 0)
+
+
+def test_labels_by_the_key_that_made_the_traffic_count_only_where_they_may(traffic: Traffic) -> None:
+    safety = SafetySettings(own_labels="ignore")
+    row = traffic.begin("live", 1.0)
+    other = structs.replace(
+        examples.label("by-another", 0.0), exchange=f"ex-{row.trajectory}", source="grader", credential="judge"
+    )
+    traffic.store.labels.add([structs.replace(other, created_at=traffic.now + 90)])
+    traffic.begin("live", 1.0)
+    traffic.now += 2 * DAY
+    of_others = Experiments(
+        traffic.store, window=DAY, early=HOUR, levels=Levels(), safety=safety, clock=traffic.clock
+    ).look("math")
+    assert of_others is not None
+    assert of_others.account.early is not None
+    tally = of_others.account.tallies["live"]
+    assert (tally.n, tally.labelled, tally.rewards, of_others.account.early.sequence.count) == (2, 1, 0.0, 1)

@@ -138,8 +138,8 @@ def _of_several(groups: Sequence[Group], share: float) -> list[Group]:
     taken = set(bounded(makers, share))
     if len(taken) < len(groups):
         note(
-            f"{len(groups) - len(taken)} groups are left for later runs: where several keys take part, none makes more "
-            f"than {share:.0%} of a run's groups (safety.max_share)"
+            f"{len(groups) - len(taken)} groups are left out of this run: where several keys take part, none makes "
+            f"more than {share:.0%} of a run's groups (safety.max_share)"
         )
     return [group for group in groups if group.key in taken]
 

@@ -40,6 +40,7 @@ from tfgrpo.store.labels import Labels as Labels
 from tfgrpo.store.labels import OtherContent as OtherContent
 from tfgrpo.store.learnable import Attempt as Attempt
 from tfgrpo.store.learnable import Learnable as Learnable
+from tfgrpo.store.makers import Makers as Makers
 from tfgrpo.store.pending import PendingLessons as PendingLessons
 from tfgrpo.store.retention import Deleted as Deleted
 from tfgrpo.store.retention import Kept as Kept
@@ -64,6 +65,7 @@ class Store:
         self.traffic = Traffic(database)
         self.learnable = Learnable(database)
         self.browsing = Browsing(database)
+        self.makers = Makers(database)
         self.labels = Labels(database)
         self.sets = Sets(database, rules)
         self.history = History(database)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, select, tuple_, union
+from sqlalchemy import ColumnElement, Table, func, select, tuple_, union
 
 from tfgrpo.store import schema
 from tfgrpo.store.engine import Database
@@ -24,6 +25,19 @@ def teaching(database: Database, table: Table) -> list[ColumnElement[bool]]:
         named = select(mine.c.name).where(mine.c.kind == "source")
         conditions += [table.c.group.not_in(named), trajectory.not_in(judged_by(schema.labels.c.source.in_(named)))]
     return conditions
+
+
+def within(set_name: str | None, apps: Collection[str] | None, *, unnamed: bool) -> list[ColumnElement[bool]]:
+    """The conditions of an exchange that it is of one set, or of none (`unnamed`), and of one of `apps`."""
+    table, found = schema.exchanges, []
+    if set_name is not None:
+        found.append(table.c.set == set_name)
+    elif unnamed:
+        found.append(table.c.set.is_(None))
+    if apps is not None:
+        # Bare, it would lead SQLite through all rows of an app in the order of their trajectories.
+        found.append(func.coalesce(table.c.app, "").in_(sorted(apps)))
+    return found
 
 
 def judged_by(labels: ColumnElement[bool]) -> Any:

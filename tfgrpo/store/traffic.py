@@ -187,18 +187,6 @@ class Traffic:
                 found[exchange.trajectory].append(exchange)
         return found
 
-    def keys_of(self, app: str, trajectories: Sequence[str]) -> dict[str, set[str]]:
-        """Return the keyed hashes of the keys that made each of these trajectories of an app."""
-        table = schema.exchanges
-        found: dict[str, set[str]] = defaultdict(set)
-        for some in _chunks(trajectories):
-            query = select(table.c.trajectory, table.c.credential).distinct()
-            query = query.where(table.c.app == app, table.c.trajectory.in_(some))
-            rows = self._database.read(lambda connection, query=query: connection.execute(query).all())  # type: ignore[misc]
-            for trajectory, key in rows:
-                found[trajectory].add(key)
-        return found
-
     def named(self, set_name: str, trajectory: str, *, since: float) -> list[Exchange]:
         """Return the exchanges of a trajectory of a set, whatever its app, that began at `since` or later, in order."""
         table = schema.exchanges
