@@ -18,6 +18,7 @@ DATASET_BYTES = 12 << 20
 MOST_FIELDS = 2000
 LONGEST_REASON = 1000
 _MOST_DIGITS = 9
+_LOST = "\N{REPLACEMENT CHARACTER}"
 
 
 class Form:
@@ -81,14 +82,19 @@ def refused(name: str, said: str) -> ProxyError:
 
 
 def _pairs(raw: bytes) -> list[tuple[str, str]]:
+    if raw.count(b"&") >= MOST_FIELDS:
+        raise ProxyError(400, f"the form has more than {MOST_FIELDS} fields", code="invalid_value")
     try:
-        pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
+        pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict")
     except UnicodeDecodeError as error:
-        raise ProxyError(400, "a field is not UTF-8 text", code="invalid_value") from error
-    except ValueError as error:
-        said = f"the form has more than {MOST_FIELDS} fields"
-        raise ProxyError(400, said, code="invalid_value") from error
+        raise refused(_unreadable(raw), "is not UTF-8 text") from error
     for name, value in pairs:
         if "\x00" in name + value:
             raise refused(name.replace("\x00", ""), "holds a zero byte, which is no text")
     return pairs
+
+
+def _unreadable(raw: bytes) -> str:
+    """Return the name of the first field that is no text, as far as that can be read."""
+    loose = parse_qsl(raw.decode("ascii", "replace"), keep_blank_values=True)
+    return next(name for name, value in loose if _LOST in name + value).replace(_LOST, "?")

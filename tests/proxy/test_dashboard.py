@@ -181,9 +181,17 @@ def test_a_field_that_does_not_fit_is_named(person: Browser, path: str, fields: 
     assert f'role="alert">{named} ' in text(answer)
 
 
-@pytest.mark.parametrize("body", [b"key=%ff", b"key=\xff", b"a&" * 3000])
-def test_a_form_that_is_no_text_is_refused(person: Browser, body: bytes) -> None:
-    assert person.post(f"{SET}/deploy", body).status == 400
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"live=1&reason=%ff", "reason is not UTF-8 text"),
+        (b"live=1&reason=\xff", "reason is not UTF-8 text"),
+        (b"\xff" + b"&a" * 3000, "the form has more than 2000 fields"),
+    ],
+)
+def test_a_form_that_is_no_text_is_refused_by_its_field(person: Browser, body: bytes, said: str) -> None:
+    answer = person.post(f"{SET}/deploy", body)
+    assert (answer.status, said in text(answer)) == (400, True)
 
 
 def test_a_form_of_more_than_a_megabyte_is_refused(person: Browser) -> None:

@@ -100,7 +100,8 @@ def test_the_bypass_is_said_where_it_is_on(start_proxy: StartProxy) -> None:
         ("set=unheard-of", "set"),
         ("set=%00", "set"),
         ("set=" + HOSTILE, "set"),
-        ("set=%ff", "a field is not UTF-8 text"),
+        ("span=day&set=%ff", "set is not UTF-8 text"),
+        ("%ff=1", "? is not UTF-8 text"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused_by_name(start_proxy: StartProxy, query: str, named: str) -> None:
