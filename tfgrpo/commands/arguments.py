@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -71,6 +72,7 @@ class Parser(argparse.ArgumentParser):
 def parser() -> Parser:
     """Return the parser of the whole command line. `command` names the module that runs it."""
     top = Parser(prog="tfgrpo", description="Train, evaluate and manage experience sets.", **_epilog(""))
+    top.add_argument("--version", action="version", version=f"tfgrpo {metadata.version('tfgrpo-proxy')}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _train(_command(commands, "train", "learn a new version of a set from labelled traffic or a data set"))
     _train(_command(commands, "estimate", "say what train with the same arguments would cost; call no model"))
