@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import re
+import sys
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -75,7 +76,8 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         """Print it and exit."""
         metadata = importlib.import_module("importlib.metadata")
-        parser.exit(message=f"{parser.prog} {metadata.version('tfgrpo-proxy')}\n")
+        sys.stdout.write(f"{parser.prog} {metadata.version('tfgrpo-proxy')}\n")
+        parser.exit()
 
 
 def parser() -> Parser:
