@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 from contextlib import nullcontext
+from importlib import metadata
 from pathlib import Path
 from socket import socket
 from types import FrameType
@@ -83,6 +84,7 @@ def command_line() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"tfgrpo-proxy {metadata.version('tfgrpo-proxy')}")
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration; default: config.yaml")
     parser.add_argument("--host", help="the address to listen on; default: server.host")
     parser.add_argument("--port", type=int, help="the port; default: server.port")

@@ -84,7 +84,7 @@ def test_each_command_line_is_understood(line: str) -> None:
 @pytest.mark.parametrize(("name", "text"), _blocks("yaml"))
 def test_each_configuration_is_one(name: str, text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for variable in re.findall(r"os\.environ/(\w+)", text):
-        monkeypatch.setenv(variable, "k")
+        monkeypatch.setenv(variable, variable.lower())
     (tmp_path / "c.yaml").write_text(text)
     if "scrape_configs" not in text:  # of Prometheus
         assert load(tmp_path / "c.yaml", environ=os.environ), name

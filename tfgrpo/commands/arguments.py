@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import re
+import sys
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -68,9 +70,20 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
+class _Version(argparse.Action):
+    """Looks the version up when it is asked for: that takes longer than all else here."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        """Print it and exit."""
+        metadata = importlib.import_module("importlib.metadata")
+        sys.stdout.write(f"{parser.prog} {metadata.version('tfgrpo-proxy')}\n")
+        parser.exit()
+
+
 def parser() -> Parser:
     """Return the parser of the whole command line. `command` names the module that runs it."""
     top = Parser(prog="tfgrpo", description="Train, evaluate and manage experience sets.", **_epilog(""))
+    top.add_argument("--version", action=_Version, nargs=0, help="show the program's version and leave")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _train(_command(commands, "train", "learn a new version of a set from labelled traffic or a data set"))
     _train(_command(commands, "estimate", "say what train with the same arguments would cost; call no model"))

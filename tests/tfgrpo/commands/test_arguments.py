@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
+import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -31,6 +34,12 @@ def config(tmp_path: Path) -> Path:
 def test_each_example_of_the_help_is_a_command_line_that_is_understood(line: str) -> None:
     program, *words = shlex.split(line)
     assert (program, parser().parse_args(words).command) == ("tfgrpo", words[0])
+
+
+@pytest.mark.parametrize("program", ["tfgrpo", "proxy"])
+def test_each_program_says_its_version(program: str) -> None:
+    said = subprocess.run([sys.executable, "-m", program, "--version"], capture_output=True, text=True, check=True)  # noqa: S603 - our own programs
+    assert said.stdout.split() == [program.replace("proxy", "tfgrpo-proxy"), version("tfgrpo-proxy")]
 
 
 def test_each_command_shows_examples() -> None:
