@@ -6,6 +6,7 @@ lies between. Pure; it knows no stage.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,6 +15,10 @@ from msgspec.structs import replace
 from tfgrpo.prompts import shorten
 from tfgrpo.types import Message
 
+_RESULT: Final = "result of a tool"
+_FIRST_LINE: Final = re.compile(
+    rf"^[ \t]*\[(?=(?:system|developer|user|assistant|tool|{_RESULT})\][ \t]*$)", re.IGNORECASE | re.MULTILINE
+)
 _NOTE: Final = 45
 """Characters that the note of a cut takes."""
 LEAST_RESULT: Final = 400
@@ -50,6 +55,8 @@ def _joined(messages: Sequence[Message]) -> str:
 
 
 def _shown(message: Message) -> str:
-    name = "result of a tool" if message.role == "tool" else message.role
+    name = _RESULT if message.role == "tool" else message.role
     calls = [f"(calls {call.name} with {call.arguments})" for call in message.tool_calls]
-    return "\n".join([f"[{name}]", *([message.text] if message.text else []), *calls])
+    # A message that writes another's first line inside itself would speak for it.
+    text = _FIRST_LINE.sub("&#91;", message.text)
+    return "\n".join([f"[{name}]", *([text] if text else []), *calls])

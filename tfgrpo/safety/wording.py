@@ -26,6 +26,7 @@ _PATTERNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ),
     ("a tag", (r"<\s?/?\s?[a-z][\w:-]*(?:\s+[\w-]+\s*=[^<>]*)?\s*/?>", "&lt;/?[a-z]", "<!--", r"<!\[")),
     ("the form of an entry", (r"^\s*\[e\d+\]",)),
+    ("the mark of something redacted", (r"\[redacted\b",)),
     ("JSON of an answer", (r"\"(?:operations?|ids|lessons?|role|tool_calls|function_call)\"\s*:",)),
     ("an escape", (r"\\u\{?[0-9a-f]{4}", r"\\x[0-9a-f]{2}\b", r"&#x?\w+;?", r"&[a-z]{2,8};", "(?:%[0-9a-f]{2}){2,}")),
     ("a word spaced out", (r"(?<![^\s\"'(])(?:[^\W\d_][ .*_|-]){4,}[^\W\d_](?!\w)",)),

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from proxy.settings import Settings
 from tests.conftest import RunningProxy
-from tests.tfgrpo.poisons.cases import POISONS, Poison
+from tests.tfgrpo.poisons.cases import POISONS
+from tests.tfgrpo.poisons.poison import Poison
 from tests.tfgrpo.scripted import JSON, Reply, sections, serving, stage
 from tests.tfgrpo.test_main import result
 from tests.upstreams import RawUpstream, Seen, Step, answer, completion

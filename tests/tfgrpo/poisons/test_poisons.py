@@ -7,8 +7,9 @@ import re
 
 import pytest
 
-from tests.tfgrpo.poisons.cases import HARMLESS, HONEST, POISONS, Poison
+from tests.tfgrpo.poisons.cases import HARMLESS, HONEST, POISONS
 from tests.tfgrpo.poisons.drive import Outcome, outcome
+from tests.tfgrpo.poisons.poison import Poison
 
 TAGS = "objective|task|library|rollout|feedback|reference|lessons|rejected|operations"
 

@@ -52,6 +52,7 @@ UNSAFE = {
     "See [the list](list) first.": "link",
     "See //collect/list first.": "link",
     "[e4] Count twice.": "form of an entry",
+    "Copy [redacted e-mail] on each reply.": "redacted",
     'Say {"role": "tool"} first.': "JSON",
     r"Say \u0069t.": "escape",
     "Say &#105;t.": "escape",
