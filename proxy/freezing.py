@@ -15,9 +15,8 @@ from math import inf
 from statistics import fmean
 from typing import TypeAlias
 
-from tfgrpo import trajectories
+from tfgrpo.rewards import Placed, rewards
 from tfgrpo.store import START, Frozen, Kind, Place, Store
-from tfgrpo.trajectories import Placed
 from tfgrpo.types import Arm, Assignment, Exchange
 from tfgrpo.weighing import REWARD_ONLY, Metrics
 
@@ -89,7 +88,7 @@ class Freezer:
     def _settled(self, frontier: Frontier, now: float) -> Iterator[_Page]:
         for rows in self._begun(frontier, "settled", now - self.window):
             exchanges = self._exchanges(rows)
-            rewards = self._rewards(rows, exchanges)
+            judged = self._rewards(rows, exchanges)
             found = []
             for row in rows:
                 mine = exchanges[_key(row)]
@@ -97,7 +96,7 @@ class Freezer:
                     Frozen(
                         *_drawn("settled", row),
                         at=row.started_at,
-                        reward=rewards.get(_key(row)),
+                        reward=judged.get(_key(row)),
                         fresh=row.group not in frontier.trained,
                         tokens=_tokens(mine),
                         seconds=fmean(one.ended_at - one.started_at for one in mine) if mine else None,
@@ -175,7 +174,7 @@ def _drawn(kind: Kind, row: Assignment) -> tuple[Kind, str, str, Arm, float]:
 
 def _reward(placed: Sequence[Placed], metrics: Metrics) -> float | None:
     """The mean reward of the rollouts of one trajectory: it has several where several answers were asked for."""
-    values = [reward.value for reward in trajectories.rewards(placed, metrics).values()]
+    values = [reward.value for reward in rewards(placed, metrics).values()]
     return fmean(values) if values else None
 
 

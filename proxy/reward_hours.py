@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 from typing import Final
 
-from tfgrpo import trajectories
+from tfgrpo.rewards import Placed, rewards
 from tfgrpo.store import Difference, Place, Store
 from tfgrpo.store.hours import HOUR, Spot
-from tfgrpo.trajectories import Placed
 from tfgrpo.types import Label
 from tfgrpo.weighing import REWARD_ONLY, Metrics
 
@@ -68,7 +67,7 @@ class RewardHours:
 
     def _reward(self, placed: Iterable[Placed]) -> float | None:
         """The mean reward of a trajectory's rollouts: it has several where several answers were asked for."""
-        values = [reward.value for reward in trajectories.rewards(placed, self._metrics).values()]
+        values = [reward.value for reward in rewards(placed, self._metrics).values()]
         return fmean(values) if values else None
 
 

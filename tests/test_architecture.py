@@ -24,6 +24,7 @@ OPEN_TO_PROXY = {
     "selection",
     "significance",
     "trajectories",
+    "rewards",
     "dialects",
     "store",
     "experiment",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from openai import ConflictError, OpenAI
 from tests.conftest import RunningProxy, StartProxy, StartUpstream
 from tests.simulated import simulated
 from tests.tfgrpo.recorded.test_import import spend
-from tests.upstreams import answer, completion
+from tests.upstreams import PATIENCE, answer, completion
 from tfgrpo.__main__ import main
 from tfgrpo.simulation.tasks import grade
 from tfgrpo.simulation.world import World
@@ -62,6 +63,16 @@ def ask(client: OpenAI, text: str) -> Any:
     return client.chat.completions.create(model="sim-policy", messages=[{"role": "user", "content": text}])
 
 
+def exchanges(proxy: RunningProxy, count: int) -> list[dict[str, Any]]:
+    """Return what was recorded, once so many are: a label by exchange or trajectory may be stored before."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        found: list[dict[str, Any]] = proxy.request("GET", "/admin/api/exchanges").json["exchanges"]
+        if len(found) == count:
+            return found
+    raise AssertionError(found)
+
+
 def labels(proxy: RunningProxy, trajectory: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = proxy.request("GET", f"/admin/api/trajectories/{trajectory}").json["labels"]
     return found
@@ -82,7 +93,7 @@ def test_the_application_of_the_readme_asks_and_labels(
     exec(moved, made)  # noqa: S102 - our own documentation
     made["client"].close()
     assert capsys.readouterr().out.strip() == made["answer"].choices[0].message.content.strip()
-    (exchange,) = proxy.request("GET", "/admin/api/exchanges").json["exchanges"]
+    (exchange,) = exchanges(proxy, 1)
     assert [(one["value"], one["source"]) for one in labels(proxy, exchange["trajectory"])] == [(1.0, "user")]
 
 
@@ -92,7 +103,7 @@ def test_labels_come_from_thumbs_from_tests_and_from_a_judge(proxy: RunningProxy
     messages = [{"role": "user", "content": "Mend it."}]
     known = {"client": client, "answer": asked, "run_id": "run-1", "model": "sim-policy", "messages": messages}
     exec(thumbs + tests + judge, {**known, "passed": 3, "total": 4})  # noqa: S102 - our own documentation
-    judged = [one["trajectory"] for one in proxy.request("GET", "/admin/api/exchanges").json["exchanges"]]
+    judged = [one["trajectory"] for one in exchanges(proxy, 2)]
     of_answer = labels(proxy, next(one for one in judged if one != "run-1"))
     assert {(one["source"], one["value"]) for one in of_answer} == {("user", 1.0), ("judge", 0.4)}
     assert "The second step lacks its unit." in [one["comment"] for one in of_answer]
@@ -113,8 +124,7 @@ def test_what_ollama_answers_is_labelled_though_its_ids_come_again(
         with pytest.raises(ConflictError, match="exchange_id"):
             client.post("/feedback", body={"completion_id": "chatcmpl-42", "value": True}, cast_to=object)
     assert all(b"Always answer in French." in one.body for one in upstream.seen)
-    recorded = proxy.request("GET", "/admin/api/exchanges").json["exchanges"]
-    assert [len(labels(proxy, one["trajectory"])) for one in recorded] == [1, 1]
+    assert [len(labels(proxy, one["trajectory"])) for one in exchanges(proxy, 2)] == [1, 1]
 
 
 def test_a_set_is_trained_tried_on_a_part_of_traffic_and_rolled_back(proxy: RunningProxy, client: OpenAI) -> None:

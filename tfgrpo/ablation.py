@@ -19,7 +19,8 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec.structs import replace as replaced
 
-from tfgrpo import significance
+from tfgrpo import additive, significance
+from tfgrpo.additive import Matrix
 from tfgrpo.errors import GraderError, ModelError, UsageError
 from tfgrpo.rollouts import Prior, Runner, Sampling
 from tfgrpo.tasks import gather
@@ -30,9 +31,6 @@ Half: TypeAlias = tuple[bool, ...]
 """Which entries of a library, in its order, a rollout was given."""
 Worth: TypeAlias = Literal["helps", "hurts", "no effect shown"]
 Observation: TypeAlias = tuple[Half, float]
-Matrix: TypeAlias = list[list[float]]
-
-_SINGULAR = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,18 +214,10 @@ def _taken(whole: tuple[Matrix, list[float]], part: tuple[Matrix, list[float]]) 
 
 
 def _solved(square: Matrix, right: list[float]) -> list[float]:
-    """Solve by Gauss-Jordan elimination with pivoting; entries are dozens, so that a library is not needed for it."""
-    rows = [[*row, value] for row, value in zip(square, right, strict=True)]
-    for at in range(len(rows)):
-        pivot = max(range(at, len(rows)), key=lambda row: abs(rows[row][at]))
-        if abs(rows[pivot][at]) < _SINGULAR:
-            raise UsageError(
-                f"too few rollouts to tell {len(rows)} entries apart: give more tasks or a larger --k", field="k"
-            )
-        rows[at], rows[pivot] = rows[pivot], rows[at]
-        rows[at] = [value / rows[at][at] for value in rows[at]]
-        for other in range(len(rows)):
-            factor = rows[other][at]
-            if other != at and factor:
-                rows[other] = [x - factor * y for x, y in zip(rows[other], rows[at], strict=True)]
-    return [row[-1] for row in rows]
+    """Return the effects that solve the normal equations; UsageError where they leave something open."""
+    try:
+        return [value for (value,) in additive.solved(square, [[value] for value in right])]
+    except additive.Singular as error:
+        raise UsageError(
+            f"too few rollouts to tell {len(square)} entries apart: give more tasks or a larger --k", field="k"
+        ) from error

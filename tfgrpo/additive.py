@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
+from typing import Final
 
 Matrix = list[list[float]]
+
+_SINGULAR: Final = 1e-9
+
+
+class Singular(ArithmeticError):  # noqa: N818 - says what the equations are
+    """The equations leave something open."""
 
 
 def fit(rows: Sequence[Sequence[float]], outcomes: Sequence[float], *, ridge: float) -> list[tuple[float, float]]:
@@ -27,11 +34,25 @@ def fit(rows: Sequence[Sequence[float]], outcomes: Sequence[float], *, ridge: fl
 
 
 def inverted(matrix: Matrix) -> Matrix:
-    """Return the inverse of a symmetric positive definite matrix, by Gauss and Jordan."""
+    """Return the inverse of a symmetric positive definite matrix; see `solved`."""
     size = len(matrix)
-    work = [[*row, *(float(i == j) for j in range(size))] for i, row in enumerate(matrix)]
+    return solved(matrix, [[float(i == j) for j in range(size)] for i in range(size)])
+
+
+def solved(matrix: Matrix, right: Matrix) -> Matrix:
+    """Return x of `matrix` x = `right`, column for column, for a symmetric positive semidefinite matrix.
+
+    By Gauss and Jordan; such a matrix needs no search for pivots. Rows are dozens: no library is needed for that.
+
+    Raises:
+        Singular: there is no one answer.
+    """
+    size = len(matrix)
+    work = [[*row, *values] for row, values in zip(matrix, right, strict=True)]
     for at in range(size):
         pivot = work[at][at]
+        if pivot < _SINGULAR:
+            raise Singular
         work[at] = [value / pivot for value in work[at]]
         for other in range(size):
             if other != at and (factor := work[other][at]):

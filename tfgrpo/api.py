@@ -25,12 +25,12 @@ from tfgrpo.commands.session import judging
 from tfgrpo.configuration import Model, Training, explain
 from tfgrpo.errors import UsageError
 from tfgrpo.graders import Grader, by_name
-from tfgrpo.graders.own import Own
 from tfgrpo.graders.python import PythonGrader
 from tfgrpo.inheritance import admission
 from tfgrpo.library import Limits
 from tfgrpo.llm import Llm
 from tfgrpo.memo import Memo
+from tfgrpo.own_checkers import Own
 from tfgrpo.recipe import RECIPES
 from tfgrpo.rollouts import ChatRunner, Prior, Runner, Sampling
 from tfgrpo.significance import Verdict

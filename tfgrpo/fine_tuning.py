@@ -16,10 +16,10 @@ from typing import Any, Final, TypeAlias
 from tfgrpo import dialects
 from tfgrpo.dialects import json_reading as read
 from tfgrpo.dialects.parts import holds_note
+from tfgrpo.rewards import EPSILON
 from tfgrpo.safety import outgoing
 from tfgrpo.store import Store
 from tfgrpo.traffic import labelled_groups
-from tfgrpo.trajectories import EPSILON
 from tfgrpo.types import Bodies, Group, Message, Rollout
 
 JSON: TypeAlias = dict[str, Any]
@@ -58,7 +58,7 @@ def examples(
     """
     apps = {
         (attempt.group, attempt.trajectory): attempt.app
-        for attempt in store.traffic.attempts(set_name=set_name, unnamed=unnamed)
+        for attempt in store.learnable.attempts(set_name=set_name, unnamed=unnamed)
     }
     lines: dict[str, None] = {}
     redacted: set[str] = set()

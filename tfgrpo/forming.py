@@ -14,11 +14,11 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from tfgrpo.rewards import Placed, Reward, rewards
 from tfgrpo.store import Store
 from tfgrpo.store.labels import TARGETS
-from tfgrpo.store.traffic import TRUNCATED, UNREADABLE, Outline
+from tfgrpo.store.learnable import TRUNCATED, UNREADABLE, Outline
 from tfgrpo.teaching import EVERYONE, Teaching
-from tfgrpo.trajectories import Placed, Reward, rewards
 from tfgrpo.types import Label
 from tfgrpo.weighing import REWARD_ONLY, Metrics, alike, weighed
 
@@ -133,7 +133,7 @@ def form(
     apps: dict[str, _App] = defaultdict(_App)
     # Whose a lone label is, only a look at the whole tells.
     _read_labels(store, apps, metrics, alone=teaching.own_labels and len(metrics) == 1)
-    _read_exchanges(apps, store.traffic.outlines(set_name=set_name, unnamed=unnamed, apps=teaching.apps))
+    _read_exchanges(apps, store.learnable.outlines(set_name=set_name, unnamed=unnamed, apps=teaching.apps))
     for name in sorted(apps):
         app = apps.pop(name)
         app.judged()

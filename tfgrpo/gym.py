@@ -1,6 +1,6 @@
 """Tasks of reasoning-gym, which makes and checks them itself: `reasoning-gym:FAMILY?n=200&seed=1`.
 
-A task carries in its metadata where it comes from; `graders.own` has it judged by its family's own checker. Here is
+A task carries in its metadata where it comes from; `own_checkers` has it judged by its family's own checker. Here is
 what such a name means and how its tasks are had; the package itself is used in a process of its own (`checks.gym`).
 """
 

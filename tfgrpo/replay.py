@@ -14,9 +14,11 @@ from tfgrpo import dialects
 from tfgrpo.dialects import parameters, parts
 from tfgrpo.dialects.tools import offered
 from tfgrpo.errors import Conflict
+from tfgrpo.principals import Principals
+from tfgrpo.rewards import Placed
 from tfgrpo.store import Attempt, Store
-from tfgrpo.teaching import EVERYONE, Teaching, principal, speakers
-from tfgrpo.trajectories import Placed, Turn, opening
+from tfgrpo.teaching import EVERYONE, Teaching, speakers
+from tfgrpo.trajectories import Turn, opening
 from tfgrpo.types import Bodies, Exchange, Message, Request, Task
 
 NO_BODY = "have no request that can be read: its body is gone"
@@ -58,7 +60,7 @@ def logged_tasks(
         Conflict: none can be run afresh; the message says why.
     """
     groups: dict[str, list[Attempt]] = defaultdict(list)
-    for attempt in store.traffic.attempts(set_name=set_name, unnamed=unnamed, apps=teaching.apps):
+    for attempt in store.learnable.attempts(set_name=set_name, unnamed=unnamed, apps=teaching.apps):
         groups[attempt.group].append(attempt)
     placed = store.labels.placed(set_name=set_name, unnamed=unnamed)
     references = _references(placed if teaching.own_labels else _of_others(store, placed), groups)
@@ -71,7 +73,8 @@ def logged_tasks(
             skipped[NO_REFERENCE] += 1
         else:
             tasks.append(found)
-    asked_by = {task.key: _askers(store, groups[task.key]) for task in tasks}
+    principals = Principals(store, teaching)
+    asked_by = {task.key: _askers(store, groups[task.key], principals) for task in tasks}
     logged = Logged(tuple(tasks), dict(skipped), asked_by)
     if not tasks:
         why = logged.explain() or "nothing is recorded: send requests through the proxy first"
@@ -115,9 +118,11 @@ def _task(store: Store, key: str, attempts: Sequence[Attempt], reference: str | 
     return Task(key, asked, reference, parameters=parameters.of_request(dialect, body), tools=offered(body))
 
 
-def _askers(store: Store, attempts: Sequence[Attempt]) -> tuple[str, ...]:
+def _askers(store: Store, attempts: Sequence[Attempt], principals: Principals) -> tuple[str, ...]:
     exchanges = store.traffic.of_trajectories(attempts[0].app, [one.trajectory for one in attempts])
-    return speakers(Counter(principal(some[0]) for some in exchanges.values()))
+    first = [some[0] for some in exchanges.values()]
+    bodies = store.traffic.bodies([one.id for one in first])
+    return speakers(Counter(principals.of(one, bodies.get(one.id)) for one in first))
 
 
 def _first(exchanges: Iterable[Exchange], bodies: Mapping[str, Bodies]) -> Iterator[tuple[str, bytes, Request]]:

@@ -15,11 +15,14 @@ class SafetySettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     min_groups: int = Field(default=3, ge=1)
-    """How many groups must say a lesson. It and `min_principals` are not asked for as long as neither is set, there are
-    no `apps`, and all traffic that teaches the set was made with one key."""
+    """How many groups must say a lesson. It and `min_principals` are not asked for as long as neither of them nor
+    `principal` is set, there are no `apps`, and all traffic that teaches the set was made with one key."""
     min_principals: int = Field(default=2, ge=1)
-    """How many principals (keys of clients) must stand behind those groups; 1 for a deployment of one user."""
+    """How many principals must stand behind those groups; 1 for a deployment of one user."""
 
+    principal: Literal["key", "end_user"] = "key"
+    """Who is told apart: keys of clients; or, `end_user`, whom their requests name (`user`, `safety_identifier` or
+    `metadata.user_id`), which asks for trust in whoever holds the key: anyone can name anyone."""
     own_labels: Literal["count", "ignore"] = "count"
     """Whether labels count that were given by the key that made the traffic; `ignore` needs another key that judges,
     such as an app's `feedback_key`."""
@@ -30,7 +33,7 @@ class SafetySettings(BaseModel):
     @property
     def quorum_is_set(self) -> bool:
         """Whether somebody asked for a quorum, if only for the usual one."""
-        return bool({"min_groups", "min_principals"} & self.model_fields_set)
+        return bool({"min_groups", "min_principals", "principal"} & self.model_fields_set)
 
 
 class TeachingApp(BaseModel):

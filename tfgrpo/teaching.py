@@ -14,7 +14,6 @@ from typing import Final
 
 from tfgrpo.safety_settings import SafetySettings, TeachingApp
 from tfgrpo.shares import ceiling
-from tfgrpo.types import Exchange
 
 DEFAULT_APP: Final = "default"
 """The app of all traffic where none is configured."""
@@ -29,6 +28,8 @@ class Teaching:
 
     apps: frozenset[str] | None = None
     own_labels: bool = True
+    by_user: bool = False
+    """Whether end users whom an application names are principals of their own, and not its key alone."""
     max_share: float = 1.0
 
 
@@ -45,13 +46,9 @@ def of_set(set_name: str | None, apps: Sequence[TeachingApp], safety: SafetySett
     return Teaching(
         frozenset(teach if apps else {DEFAULT_APP}),
         own_labels=safety.own_labels == "count",
+        by_user=safety.principal == "end_user",
         max_share=safety.max_share,
     )
-
-
-def principal(exchange: Exchange) -> str:
-    """Return who made an exchange: the key of a client, as its keyed hash, within its app."""
-    return f"{exchange.app}/{exchange.credential}"
 
 
 def speakers(rollouts: Mapping[str, int]) -> tuple[str, ...]:

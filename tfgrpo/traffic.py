@@ -17,9 +17,11 @@ from tfgrpo.dialects.tools import offered
 from tfgrpo.forming import Formed, form, labels_of
 from tfgrpo.forming import Rollout as Attempted
 from tfgrpo.modes import differs
+from tfgrpo.principals import Principals
+from tfgrpo.rewards import Reward, contrasts
 from tfgrpo.store import Store
-from tfgrpo.teaching import EVERYONE, Teaching, bounded, principal, speakers
-from tfgrpo.trajectories import Reward, Turn, contrasts, conversation, opening
+from tfgrpo.teaching import EVERYONE, Teaching, bounded, speakers
+from tfgrpo.trajectories import Turn, conversation, opening
 from tfgrpo.types import Bodies, Exchange, Group, Message, Rollout, Task
 from tfgrpo.weighing import REWARD_ONLY, Metrics
 
@@ -78,10 +80,10 @@ def census(
         contrasting=contrasting,
         not_contrasting=dict(reasons),
         near=near_misses.find(_questions(store, nsmallest(MOST_COMPARED, lonely, key=attrgetter("group")))),
-        without_bodies=store.traffic.without_bodies(set_name=set_name, unnamed=unnamed, apps=teaching.apps),
+        without_bodies=store.learnable.without_bodies(set_name=set_name, unnamed=unnamed, apps=teaching.apps),
         not_teaching={}
         if teaching.apps is None
-        else store.traffic.besides(teaching.apps, set_name=set_name, unnamed=unnamed),
+        else store.learnable.besides(teaching.apps, set_name=set_name, unnamed=unnamed),
     )
 
 
@@ -107,7 +109,8 @@ def labelled_groups(
         store, set_name=set_name, unnamed=unnamed, skip=skip, metrics=metrics, alike=alike, teaching=teaching
     )
     chosen = ((group, _chosen(store, group, skip=skip, metrics=metrics, teaching=teaching)) for group in formed)
-    loaded = (_load(store, group, rollouts, teaching.max_share) for group, rollouts in chosen)
+    loader = _Loader(store, teaching)
+    loaded = (loader.load(group, rollouts) for group, rollouts in chosen)
     return [
         group
         for group in loaded
@@ -147,10 +150,10 @@ def answered_groups(
 
     What is left out is left out of `labelled_groups` as well.
     """
-    groups = []
+    groups, loader = [], _Loader(store, teaching)
     for group in groups_worth(store, set_name=set_name, unnamed=unnamed, alike=True, teaching=teaching):
         chosen: dict[Attempted, Reward | None] = dict.fromkeys(one for one in group.rollouts if one[0] not in skip)
-        found = _load(store, group, chosen, teaching.max_share) if len(chosen) > 1 else None
+        found = loader.load(group, chosen) if len(chosen) > 1 else None
         if found is not None and differs(found):
             groups.append(found)
     return groups
@@ -182,46 +185,56 @@ def _questions(store: Store, groups: Sequence[Formed]) -> list[str]:
     return questions
 
 
-def _load(store: Store, group: Formed, chosen: Mapping[Attempted, Reward | None], share: float) -> Group | None:
-    """Return the chosen rollouts of a group, by (trajectory, choice), with what is said of them where anything is.
+class _Loader:
+    """Reads what the rollouts of groups said."""
 
-    Of several principals none has more than `share` of them.
-    """
-    wanted = sorted({trajectory for trajectory, _ in chosen})
-    exchanges = store.traffic.of_trajectories(group.app, wanted)
-    bodies = store.traffic.bodies([one.id for some in exchanges.values() for one in some])
-    task: tuple[Message, ...] = ()
-    rollouts = []
-    makers: dict[str, str | None] = {}
-    references: dict[str, str] = {}
-    for (trajectory, choice), reward in sorted(chosen.items(), key=lambda item: item[0]):
-        turns = turns_of(exchanges.get(trajectory, []), bodies, choice)
-        messages, asked = conversation(turns), opening(turns)
-        if not messages or len(messages) == len(asked):
-            continue
-        task = task or asked
-        name = f"{trajectory}.{choice}" if choice else trajectory
-        value, comments = (None, ()) if reward is None else (reward.value, reward.comments)
-        rollouts.append(Rollout(name, messages[len(asked) :], reward=value, comments=comments))
-        makers[name] = principal(exchanges[trajectory][0])
-        if reward is not None and reward.reference is not None:
-            references[name] = reward.reference
-    if not rollouts:
-        return None
-    taken = set(bounded(makers, share))
-    rollouts = [one for one in rollouts if one.trajectory in taken]
-    known = [exchange for some in exchanges.values() for exchange in some]
-    right = [text for name, text in references.items() if name in taken]
-    said = (*task, *(message for rollout in rollouts for message in rollout.messages))
-    return Group(
-        key=group.key,
-        task=Task(group.key, task, right[-1] if right else None, tools=_tools(bodies.values(), said)),
-        model=max((one.model for one in known if one.model is not None), default=None),
-        set=known[0].set,
-        version=group.version or 0,
-        rollouts=tuple(rollouts),
-        principals=speakers(Counter(maker for name, maker in makers.items() if maker and name in taken)),
-    )
+    def __init__(self, store: Store, teaching: Teaching) -> None:
+        self._store = store
+        self._principals = Principals(store, teaching)
+        self._share = teaching.max_share
+
+    def load(self, group: Formed, chosen: Mapping[Attempted, Reward | None]) -> Group | None:
+        """Return the chosen rollouts of a group, by (trajectory, choice), with what is said of them where anything is.
+
+        Of several principals none has more than its share of them.
+        """
+        traffic = self._store.traffic
+        wanted = sorted({trajectory for trajectory, _ in chosen})
+        exchanges = traffic.of_trajectories(group.app, wanted)
+        bodies = traffic.bodies([one.id for some in exchanges.values() for one in some])
+        task: tuple[Message, ...] = ()
+        rollouts = []
+        makers: dict[str, str | None] = {}
+        references: dict[str, str] = {}
+        for (trajectory, choice), reward in sorted(chosen.items(), key=lambda item: item[0]):
+            turns = turns_of(exchanges.get(trajectory, []), bodies, choice)
+            messages, asked = conversation(turns), opening(turns)
+            if not messages or len(messages) == len(asked):
+                continue
+            task = task or asked
+            name = f"{trajectory}.{choice}" if choice else trajectory
+            value, comments = (None, ()) if reward is None else (reward.value, reward.comments)
+            rollouts.append(Rollout(name, messages[len(asked) :], reward=value, comments=comments))
+            first = exchanges[trajectory][0]
+            makers[name] = self._principals.of(first, bodies.get(first.id))
+            if reward is not None and reward.reference is not None:
+                references[name] = reward.reference
+        if not rollouts:
+            return None
+        taken = set(bounded(makers, self._share))
+        rollouts = [one for one in rollouts if one.trajectory in taken]
+        known = [exchange for some in exchanges.values() for exchange in some]
+        right = [text for name, text in references.items() if name in taken]
+        said = (*task, *(message for rollout in rollouts for message in rollout.messages))
+        return Group(
+            key=group.key,
+            task=Task(group.key, task, right[-1] if right else None, tools=_tools(bodies.values(), said)),
+            model=max((one.model for one in known if one.model is not None), default=None),
+            set=known[0].set,
+            version=group.version or 0,
+            rollouts=tuple(rollouts),
+            principals=speakers(Counter(maker for name, maker in makers.items() if maker and name in taken)),
+        )
 
 
 def turns_of(exchanges: Iterable[Exchange], bodies: Mapping[str, Bodies], choice: int = 0) -> list[Turn]:

@@ -1,4 +1,4 @@
-"""Exchanges to links, to trajectories, to groups; labels to rewards. Pure: no store, no HTTP, no model.
+"""Exchanges to links, to trajectories, to groups. Pure: no store, no HTTP, no model.
 
 A *link key* is a hash that a recorded exchange leaves behind and a later request finds it by. A chain of messages is
 hashed message by message over their normal form, so that the keys of all its prefixes cost one pass.
@@ -8,27 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from statistics import fmean
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 from msgspec import structs
 
 from tfgrpo import library
-from tfgrpo.shares import ceiling
-from tfgrpo.types import Label, Message, Request, Response
-from tfgrpo.weighing import REWARD_ONLY, Metrics, weighed
+from tfgrpo.types import Message, Request, Response
 
 if TYPE_CHECKING:
     from _hashlib import HASH
-
-EPSILON = 1e-9
-"""A group contrasts when its rewards lie further apart than this."""
 
 Patterns: TypeAlias = tuple[re.Pattern[str], ...]
 
@@ -87,25 +80,6 @@ IGNORED_BY_DEFAULT: Final = tuple(pattern for pattern, _ in _DEFAULTS)
 
 _NEEDED: Final = dict(_DEFAULTS)
 _USUAL: Final = tuple(re.compile(pattern) for pattern in IGNORED_BY_DEFAULT)
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A label with the trajectory it speaks of and the start of its exchange (None: it names the trajectory)."""
-
-    label: Label
-    trajectory: str
-    at: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Reward:
-    """What the labels of a rollout come to. `shares` holds what each metric says of it, in [0, 1]."""
-
-    value: float
-    comments: tuple[str, ...] = ()
-    reference: str | None = None
-    shares: Mapping[str, float] = field(default_factory=dict)
 
 
 class Sought(msgspec.Struct, frozen=True):
@@ -254,34 +228,6 @@ def conversation(turns: Iterable[Turn]) -> tuple[Message, ...]:
     return tuple(so_far)
 
 
-def rewards(
-    placed: Iterable[Placed], metrics: Metrics = REWARD_ONLY, *, share: float = 1.0
-) -> dict[tuple[str, int], Reward]:
-    """Return the reward of each labelled rollout, by (trajectory, choice).
-
-    The latest label per (target, metric, source) counts. For each of `metrics`, a rollout has the mean over sources of
-    the counting labels on its trajectory, or without any of those on its last labelled exchange; its reward is the
-    weighted mean of its metrics. Of several keys that judge a rollout each counts for at most `share`, under however
-    many sources it speaks.
-    """
-    latest: dict[tuple[str, int, float | None, str, str], Placed] = {}
-    for one in sorted(placed, key=lambda one: (one.label.created_at, one.label.feedback_id)):
-        label = one.label
-        if label.metric in metrics:
-            target = label.exchange or ""
-            latest[(f"{one.trajectory}\0{target}", label.choice, one.at, label.metric, label.source)] = one
-    by_rollout: dict[tuple[str, int], list[Placed]] = defaultdict(list)
-    for one in latest.values():
-        by_rollout[(one.trajectory, one.label.choice)].append(one)
-    return {rollout: _reward(some, metrics, share) for rollout, some in by_rollout.items()}
-
-
-def contrasts(values: Iterable[float]) -> bool:
-    """Say whether rewards differ: max - min > epsilon."""
-    known = list(values)
-    return bool(known) and max(known) - min(known) > EPSILON
-
-
 def _answered(within: str, request: Request, said: Chain) -> Iterator[Sought]:
     answers = reversed(said.answers)
     for message in reversed(request.messages):
@@ -289,43 +235,6 @@ def _answered(within: str, request: Request, said: Chain) -> Iterator[Sought]:
             yield Sought(_key(within, "tool", message.tool_call_id))
         if message.role == "assistant":
             yield next(answers)
-
-
-def _deciding(placed: list[Placed]) -> list[Placed]:
-    """The labels on the trajectory itself, or without any those on its last labelled exchange."""
-    own = [one for one in placed if one.at is None]
-    if own:
-        return own
-    last = max((one.at or 0.0, one.label.exchange or "") for one in placed)
-    return [one for one in placed if (one.at or 0.0, one.label.exchange or "") == last]
-
-
-def _reward(placed: Iterable[Placed], metrics: Metrics, share: float) -> Reward:
-    by_metric: dict[str, list[Placed]] = defaultdict(list)
-    for one in placed:
-        by_metric[one.label.metric].append(one)
-    deciding = {name: [one.label for one in _deciding(some)] for name, some in by_metric.items()}
-    shares = {
-        name: fmean([metrics[name].share(label.value) for label in some], _weights(some, share))
-        for name, some in deciding.items()
-    }
-    newest = sorted((label for some in deciding.values() for label in some), key=lambda label: label.created_at)
-    references = [label.reference for label in newest if label.reference is not None]
-    return Reward(
-        value=weighed(shares, metrics),
-        comments=tuple(label.comment for label in newest if label.comment),
-        reference=references[-1] if references else None,
-        shares=shares,
-    )
-
-
-def _weights(labels: Sequence[Label], share: float) -> list[float] | None:
-    """What each label weighs; None: all alike."""
-    keys = Counter(label.credential for label in labels)
-    most = ceiling(keys.values(), share)
-    if most >= max(keys.values()):
-        return None
-    return [min(1.0, most / keys[label.credential]) for label in labels]
 
 
 def _said(messages: Iterable[Message]) -> tuple[Message, ...]:

@@ -93,6 +93,7 @@ class OverviewPages:
             known=known,
             matters=found,
             candidates=candidates,
+            new=not found and not candidates and bool(known) and known["new"],
             **values,
         )
 
@@ -125,6 +126,7 @@ class OverviewPages:
         arms, rewards = spans.rewards(self._store.hours.rewards(shown, since=since, width=width), span.steps)
         runs, holder = self._store.glances.runs(RUNS), self._store.runs.holder(LEASE)
         return {
+            "new": not (whole.requests or runs or names),
             "steps": each,
             "whole": whole,
             "sets": sorted({*names, shown}),

@@ -96,11 +96,11 @@ def _short(count: int) -> str:
 
 
 def _share(share: float | None) -> str:
-    return "none" if share is None else f"{share * 100:.3g} %"
+    return "–" if share is None else f"{share * 100:.3g} %"
 
 
 def _milliseconds(seconds: float | None) -> str:
-    return "unknown" if seconds is None else f"{float(f'{seconds * 1000:.2g}'):,g} ms"
+    return "–" if seconds is None else f"{float(f'{seconds * 1000:.2g}'):,g} ms"
 
 
 def _percent(share: float) -> str:

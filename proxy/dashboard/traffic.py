@@ -18,8 +18,9 @@ from starlette.responses import Response
 from proxy.dashboard import asking, pages, searching
 from proxy.dashboard.asking import Asked, View, address
 from proxy.dashboard.forms import Form, refused
-from tfgrpo import dialects, trajectories
+from tfgrpo import dialects
 from tfgrpo.errors import NotFound
+from tfgrpo.rewards import rewards
 from tfgrpo.store import Store
 from tfgrpo.store.browsing import Found, Place
 from tfgrpo.types import Arm, Assignment, Exchange
@@ -168,7 +169,7 @@ class TrafficPages:
             {(given.app, given.trajectory): some for given, some in zip(found, exchanges, strict=True)}
         )
         for given, some in zip(found, exchanges, strict=True):
-            rewards = trajectories.rewards(labels[(given.app, given.trajectory)])
+            judged = rewards(labels[(given.app, given.trajectory)])
             yield _Summary(
                 given,
                 one(given, asked),
@@ -177,7 +178,7 @@ class TrafficPages:
                 sum(exchange.outcome != "complete" for exchange in some),
                 _total(some),
                 some[-1].ended_at - given.started_at if some else None,
-                [reward.value for _, reward in sorted(rewards.items())],
+                [reward.value for _, reward in sorted(judged.items())],
             )
 
     def _glances(self, exchanges: Sequence[Exchange]) -> dict[str, str]:

@@ -22,8 +22,9 @@ from proxy.dashboard.fitting import Room
 from proxy.dashboard.forms import Form, refused
 from proxy.dashboard.traffic import ONE, ROOT, listed
 from proxy.label_writer import LabelWriter
-from tfgrpo import library, trajectories
+from tfgrpo import library
 from tfgrpo.errors import NotFound
+from tfgrpo.rewards import rewards
 from tfgrpo.selection import part
 from tfgrpo.store import Store
 from tfgrpo.store.browsing import Place
@@ -128,15 +129,23 @@ class TrajectoryPages:
         if value not in VALUES:
             raise refused("value", f"is {value[:40]!r}; it takes {', '.join(VALUES)}")
         asked, comment = asking.within(form, "list"), form.text("comment") or None
-        given = await asyncio.to_thread(self._given, app, name)
+        given, choice = await asyncio.to_thread(self._chosen, app, name, form.number("choice") or 0)
         made = Label(
-            f"dashboard-{uuid.uuid4().hex}", given.app, None, given.trajectory, 0, "reward", float(value),
+            f"dashboard-{uuid.uuid4().hex}", given.app, None, given.trajectory, choice, "reward", float(value),
             SOURCE, LABELLER, time.time(), comment,
         )  # fmt: skip
         await self._writer.add([made])
         if "hx-request" not in request.headers:
             return pages.see(address(ONE, app=app, id=name, list=listed(asked)))
         return await asyncio.to_thread(self._labelled, request.state.token, given, made, asked)
+
+    def _chosen(self, app: str, name: str, choice: int) -> tuple[Assignment, int]:
+        """Return the trajectory, and the one of its answers that is judged, once it is known to have so many."""
+        given = self._given(app, name)
+        choices = _choices(self._store.browsing.first(app, name, limit=TURNS))
+        if choice >= choices:
+            raise refused("choice", f"is {choice}; the trajectory has {choices}, from 0 on")
+        return given, choice
 
     def _labelled(self, token: str, given: Assignment, made: Label, asked: Asked) -> Response:
         first = self._store.browsing.first(given.app, given.trajectory, limit=TURNS)
@@ -165,9 +174,14 @@ class TrajectoryPages:
     def _judged(self, given: Assignment, exchanges: Sequence[Exchange]) -> dict[str, Any]:
         key = given.app, given.trajectory
         placed = self._store.browsing.labels({key: exchanges})[key]
-        rewards = sorted(trajectories.rewards(placed).items())
+        judged = sorted(rewards(placed).items())
         shown = [one.label for one in placed[:LABELS_SHOWN]]
-        return {"labels": shown, "more_labels": len(placed) - len(shown), "rewards": [one.value for _, one in rewards]}
+        return {
+            "labels": shown,
+            "more_labels": len(placed) - len(shown),
+            "rewards": [(choice, one.value) for (_, choice), one in judged],
+            "choices": _choices(exchanges),
+        }
 
     def _bodies(self, exchanges: list[Exchange]) -> tuple[dict[str, Bodies], list[Exchange]]:
         """Return bodies as long as they fit, with the exchanges that were looked at: one at least."""
@@ -237,6 +251,11 @@ def _ways(given: Assignment, asked: Asked) -> dict[str, Any]:
         "following": address(f"{ROOT}/next", **fields),
         "scale": [(value, value[-1]) for value in VALUES[2:]],
     }
+
+
+def _choices(exchanges: Sequence[Exchange]) -> int:
+    """How many answers were asked for: each is a rollout of its own."""
+    return max((one.choices for one in exchanges), default=1)
 
 
 def _whole(message: Message) -> str:

@@ -19,7 +19,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WIDE = (1280, 900)
 NARROW = (360, 740)
 _AXE = (Path(__file__).parent / "axe" / "axe-4.14.1.min.js").read_text()
-_PATIENCE = 10_000
+_PATIENCE = 60_000
 
 OpenPage = Callable[..., Page]
 

@@ -37,7 +37,7 @@ def numbers(page: str, name: str) -> list[list[str]]:
 
 def test_a_new_proxy_has_nothing_to_show_and_nothing_to_decide(start_proxy: StartProxy) -> None:
     page = shown(start_proxy())
-    assert "Nothing: no candidate is being tried" in page
+    assert "Nothing yet. To begin:" in page
     assert "No run is at work." in page
     assert "No label yet." in page
 

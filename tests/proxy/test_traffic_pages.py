@@ -295,6 +295,16 @@ def test_a_label_is_stored_as_the_administrators_and_counts(proxy: RunningProxy,
     assert "by dashboard, an administrator" in trajectory(person)
 
 
+def test_each_of_several_answers_is_labelled_by_itself(proxy: RunningProxy, person: Browser) -> None:
+    choices = [{"index": at, "message": {"role": "assistant", "content": f"answer {at}."}} for at in range(2)]
+    record(proxy, (asked("q"), json.dumps({"choices": choices}).encode()), choices=2)
+    assert '<option value="1">1</option>' in trajectory(person)
+    for choice, value in (("0", "1"), ("1", "0.3")):
+        assert person.send(f"{ROOT}/label", app="default", id="t", value=value, choice=choice).status == 303
+    assert "reward of answer 0: 1 of answer 1: 0.3" in trajectory(person)
+    assert person.send(f"{ROOT}/label", app="default", id="t", value="1", choice="2").status == 400
+
+
 def test_the_newest_label_of_the_page_counts(proxy: RunningProxy, person: Browser) -> None:
     record(proxy, (asked("q"), said("a")))
     for value in ("1", "0"):

@@ -92,5 +92,7 @@ def test_a_label_that_is_no_reward_of_the_page_is_refused(proxy: RunningProxy, p
     record(proxy, (asked("q"), said("a")))
     refused(person.send(f"{ROOT}/label", app="default", id="t", value=value), "value")
     refused(person.send(f"{ROOT}/label", app="default", id="t", value="1", comment="x" * 1001), "comment")
+    for choice in ("1", "-1", "x", "9" * 12):
+        refused(person.send(f"{ROOT}/label", app="default", id="t", value="1", choice=choice), "choice")
     with closing(Store.open(proxy.settings.store.url)) as store:
         assert store.labels.of_trajectory("default", "t") == []

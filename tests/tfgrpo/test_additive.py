@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tfgrpo.additive import fit, inverted
+from tfgrpo.additive import Singular, fit, inverted, solved
 
 
 def test_effects_that_add_up_are_found_with_their_errors() -> None:
@@ -27,3 +27,9 @@ def test_an_inverse_undoes_its_matrix() -> None:
     matrix = [[4.0, 1.0], [1.0, 3.0]]
     back = inverted(inverted(matrix))
     assert [round(value, 9) for row in back for value in row] == [4.0, 1.0, 1.0, 3.0]
+
+
+def test_equations_are_solved_or_leave_something_open() -> None:
+    assert solved([[4.0, 2.0], [2.0, 3.0]], [[8.0], [8.0]]) == [[1.0], [2.0]]
+    with pytest.raises(Singular):
+        solved([[1.0, 1.0], [1.0, 1.0]], [[1.0], [1.0]])

@@ -11,8 +11,8 @@ import pytest
 
 from tests.tfgrpo.store.examples import exchange, label
 from tfgrpo.forming import Formed, form
+from tfgrpo.rewards import Placed, rewards
 from tfgrpo.store import Batch, Store
-from tfgrpo.trajectories import Placed, rewards
 from tfgrpo.types import Bodies, Exchange, Label
 from tfgrpo.weighing import REWARD_ONLY, Metric, Metrics, alike, weighed
 
@@ -88,7 +88,7 @@ def test_rewards_are_those_that_all_labels_together_come_to(store: Store, metric
 
 
 def _one_by_one(exchanges: list[Exchange], labels: list[Label], metrics: Metrics) -> dict[tuple[str, int], float]:
-    """The rewards of all attempts, one group, as `trajectories.rewards` works them out, from all labels at once."""
+    """The rewards of all attempts, one group, as `rewards` works them out, from all labels at once."""
     by_id = {one.id: one for one in exchanges}
     choices: dict[str, int] = defaultdict(int)
     for one in exchanges:

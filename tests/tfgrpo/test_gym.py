@@ -19,9 +19,9 @@ from tfgrpo import blocking, gym
 from tfgrpo.datasets import Dataset
 from tfgrpo.errors import DatasetError, GraderError, UsageError
 from tfgrpo.graders import by_name
-from tfgrpo.graders.own import Own
 from tfgrpo.graders.verdict import Grade, Grader
 from tfgrpo.gym import Family
+from tfgrpo.own_checkers import Own
 from tfgrpo.sources import load
 from tfgrpo.types import Message, Rollout, Task
 

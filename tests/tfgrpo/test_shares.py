@@ -12,10 +12,10 @@ from tests.tfgrpo.store.examples import label
 from tests.tfgrpo.test_traffic import Log, log, store
 from tfgrpo import traffic
 from tfgrpo.replay import logged_tasks
+from tfgrpo.rewards import Placed, rewards
 from tfgrpo.shares import ceiling
 from tfgrpo.store import Store
 from tfgrpo.teaching import Teaching, bounded
-from tfgrpo.trajectories import Placed, rewards
 
 __all__ = ["log", "store"]
 

@@ -42,6 +42,7 @@ class Log:
         comment: str | None = None,
         tools: list[dict[str, Any]] | None = None,
         metrics: Mapping[str, float] | None = None,
+        user: str | None = None,
         **changes: Any,
     ) -> str:
         number = next(self._count)
@@ -51,7 +52,7 @@ class Log:
             for index, text in enumerate(answers)
         ]
         bodies = Bodies(
-            json.dumps({"model": "m", "messages": messages, "n": len(answers), "tools": tools}).encode(),
+            json.dumps({"model": "m", "messages": messages, "n": len(answers), "tools": tools, "user": user}).encode(),
             json.dumps({"id": f"c-{number}", "choices": said}).encode(),
             response_type="application/json",
         )

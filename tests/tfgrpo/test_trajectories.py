@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfgrpo import library, trajectories
-from tfgrpo.trajectories import Placed, Turn
-from tfgrpo.types import Choice, Label, Message, Request, Response, ToolCall
-from tfgrpo.weighing import Metric
+from tfgrpo.trajectories import Turn
+from tfgrpo.types import Choice, Message, Request, Response, ToolCall
 
 SCOPE = trajectories.scope("default", "math")
 IGNORE = tuple(re.compile(pattern) for pattern in trajectories.IGNORED_BY_DEFAULT)
@@ -50,22 +49,6 @@ def group(*messages: Message, model: str | None = "m", system: bool = True, set_
     return trajectories.group_key(
         app="default", set_name=set_name, model=model, request=ask(*messages), ignore=IGNORE, system=system
     )
-
-
-def label(value: float, *, at: float | None = 1.0, exchange: str | None = "x1", **more: object) -> Placed:
-    values: dict[str, object] = {
-        "feedback_id": f"f{value}{at}{exchange}{more}",
-        "app": "default",
-        "exchange": exchange,
-        "trajectory": None if exchange else "t",
-        "choice": 0,
-        "metric": "reward",
-        "value": value,
-        "source": "user",
-        "credential": "",
-        "created_at": 1.0,
-    } | more
-    return Placed(Label(**values), "t", at if exchange else None)  # type: ignore[arg-type]
 
 
 def test_the_next_turn_finds_the_exchange_it_continues() -> None:
@@ -193,54 +176,6 @@ def test_a_conversation_takes_each_message_once() -> None:
 def test_a_conversation_whose_history_the_provider_keeps_is_joined() -> None:
     turns = [Turn((user("a"),), said("b")), Turn((user("c"),), said("d"))]
     assert [message.text for message in trajectories.conversation(turns)] == ["a", "b", "c", "d"]
-
-
-def test_the_latest_label_of_a_source_counts() -> None:
-    found = trajectories.rewards([label(0.0), label(1.0, created_at=2.0)])
-    assert found["t", 0].value == 1.0
-
-
-def test_sources_are_averaged() -> None:
-    found = trajectories.rewards([label(0.0, source="user"), label(1.0, source="test")])
-    assert found["t", 0].value == 0.5
-
-
-def test_a_label_on_the_trajectory_goes_before_those_on_its_exchanges() -> None:
-    found = trajectories.rewards([label(0.0, at=9.0), label(1.0, exchange=None)])
-    assert found["t", 0].value == 1.0
-
-
-def test_without_a_label_on_the_trajectory_the_last_labelled_exchange_decides() -> None:
-    found = trajectories.rewards([label(0.0, at=1.0, exchange="x1"), label(1.0, at=2.0, exchange="x2")])
-    assert found["t", 0].value == 1.0
-
-
-def test_other_metrics_count_only_through_a_weighting() -> None:
-    placed = [label(0.0), label(1.0, metric="tests")]
-    assert trajectories.rewards(placed)["t", 0].value == 0.0
-    assert trajectories.rewards(placed, {"reward": Metric(1.0), "tests": Metric(3.0)})["t", 0].value == 0.75
-
-
-def test_metrics_weigh_the_same_whichever_sources_they_come_from() -> None:
-    placed = [label(0.0, source="user"), label(1.0, metric="tests", source="ci")]
-    assert trajectories.rewards(placed, {"reward": Metric(1.0), "tests": Metric(3.0)})["t", 0].value == 0.75
-
-
-def test_a_metric_with_another_range_is_mapped_to_the_unit_interval() -> None:
-    metrics = {"reward": Metric(), "latency": Metric(1.0, worst=30.0, best=10.0)}
-    for seconds, value in ((10.0, 1.0), (25.0, 0.625), (99.0, 0.5), (0.0, 1.0)):
-        found = trajectories.rewards([label(1.0), label(seconds, metric="latency")], metrics)
-        assert found["t", 0].value == value
-
-
-def test_choices_of_one_exchange_are_rollouts_of_their_own() -> None:
-    found = trajectories.rewards([label(0.0), label(1.0, choice=1)])
-    assert (found["t", 0].value, found["t", 1].value) == (0.0, 1.0)
-
-
-def test_comments_and_the_reference_come_with_the_reward() -> None:
-    found = trajectories.rewards([label(0.0, comment="too long", reference="42")])
-    assert (found["t", 0].comments, found["t", 0].reference) == (("too long",), "42")
 
 
 _messages = st.lists(

@@ -13,14 +13,11 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
-
 from tfgrpo.commands.output import emit, say
 from tfgrpo.commands.session import configuration, opened
-from tfgrpo.dialects.encoding import decoded
 from tfgrpo.errors import UsageError
+from tfgrpo.principals import end_users
 from tfgrpo.store import Deleted, Kept, Store
-from tfgrpo.types import Bodies
 from tfgrpo.withdrawal import group_of
 
 
@@ -69,21 +66,6 @@ def _whole(store: Store, one: Kept, before: float | None) -> list[Kept]:
     turns = store.traffic.trajectory(one.app, one.trajectory) if one.trajectory else []
     kept = [Kept(turn.id, turn.app, turn.set, turn.trajectory, turn.group, turn.started_at) for turn in turns]
     return [turn for turn in kept if before is None or turn.started_at < before] or [one]
-
-
-def end_users(bodies: Bodies) -> set[str]:
-    """Return the ids by which a request names its end user; none for a body that is not a JSON object."""
-    plain = decoded(bodies.request, bodies.request_encoding)
-    try:
-        body: Any = msgspec.json.decode(plain) if plain is not None else None
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return set()
-    if not isinstance(body, dict):
-        return set()
-    metadata = body.get("metadata")
-    named = [body.get("user"), body.get("safety_identifier")]
-    named += [metadata.get("user_id")] if isinstance(metadata, dict) else []
-    return {name for name in named if isinstance(name, str)}
 
 
 def _resting_on(store: Store, groups: set[str]) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ def needed(store: Store, settings: Configuration, set_name: str | None, taught: 
     """
     safety = settings.safety
     if not safety.quorum_is_set and not settings.apps:
-        makers = store.traffic.principals(set_name=set_name, unnamed=set_name is None, apps=taught.apps, most=2)
+        makers = store.learnable.principals(set_name=set_name, unnamed=set_name is None, apps=taught.apps, most=2)
         if len(makers) <= 1:
             return NONE
     return Quorum(safety.min_groups, safety.min_principals)

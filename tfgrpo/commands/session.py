@@ -21,10 +21,10 @@ from tfgrpo.errors import UsageError
 from tfgrpo.graders import Grader, configured
 from tfgrpo.graders.counting import Counting
 from tfgrpo.graders.judge import Judge
-from tfgrpo.graders.own import Own
 from tfgrpo.llm import Llm
 from tfgrpo.memo import Memo
 from tfgrpo.modes import Mode
+from tfgrpo.own_checkers import Own
 from tfgrpo.store import Rules, Store
 from tfgrpo.teaching import Teaching
 from tfgrpo.usage import Ledger

@@ -22,7 +22,7 @@ _RAW: Final = ("request", "response")
 
 def lines(store: Store, *, set_name: str | None, unnamed: bool) -> Iterator[str]:
     """Yield the trajectories of one set, of none (`unnamed`), or of all that can be learned from."""
-    for attempt in store.traffic.attempts(set_name=set_name, unnamed=unnamed):
+    for attempt in store.learnable.attempts(set_name=set_name, unnamed=unnamed):
         given = store.traffic.assignment(attempt.app, attempt.trajectory)
         exchanges = store.traffic.trajectory(attempt.app, attempt.trajectory)
         bodies = store.traffic.bodies([one.id for one in exchanges])

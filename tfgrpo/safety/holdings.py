@@ -16,12 +16,14 @@ from tfgrpo.types import Group, Message
 _WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _PART: Final = re.compile(r"\w+")
 _THOUSANDS: Final = re.compile(r"(?<=\d)[,'’](?=\d{3}(?!\d))")
-_NAME: Final = r"(?:[A-Z](?:['’][A-Z])?[^\W\d_A-Z]{2,}(?:[A-Z][^\W\d_A-Z]+)?|[A-Z]{6,})(?![^\W_])"
-"""How a name is written. Capitals alone are one from six on: fewer are taken for an abbreviation."""
-_INSIDE: Final = r"(?<=[\w,;)] )|(?<=[\"'’(=/&@])|(?<=,\n)|(?<=\b(?:Dr|Mr|Ms)\. )|(?<=\bMrs\. )"
-"""What stands before a capital that no sentence begins with."""
-_NAMED: Final = re.compile(rf"(?:{_INSIDE}){_NAME}")
-_ADDRESSED: Final = re.compile(rf"(?:{_INSIDE}|(?<=: )){_NAME}")
+_REST: Final = r"(?:(?:['’][A-Z])?[^\W\d_A-Z]{2,}(?:[A-Z][^\W\d_A-Z]+)?|[A-Z]{5,})(?![^\W_])"
+"""How a name goes on after its first letter. Capitals alone are one from six on: fewer are an abbreviation."""
+_INSIDE: Final = (
+    r"(?<=[\w,;)] [A-Z])|(?<=[\"'’(=/&@][A-Z])|(?<=,\n[A-Z])|(?<=\b(?:Dr|Mr|Ms)\. [A-Z])|(?<=\bMrs\. [A-Z])"
+)
+"""What stands before a capital that no sentence begins with. The capital comes first: most of a text is skipped."""
+_NAMED: Final = re.compile(rf"[A-Z](?:{_INSIDE}){_REST}")
+_ADDRESSED: Final = re.compile(rf"[A-Z](?:{_INSIDE}|(?<=: [A-Z])){_REST}")
 
 
 class Holdings:
@@ -34,10 +36,12 @@ class Holdings:
         makers = {one for group in groups for one in group.principals}
         self._owners = [group.principals if len(makers) > 1 else () for group in groups]
         apart = [_apart(group) for group in groups]
-        self._texts = ["\n".join(" ".join(_words(text)) for text in (*ours, *theirs)) for ours, theirs in apart]
+        spoken = [[_WORD.findall(text) for text in (*ours, *theirs)] for ours, theirs in apart]
+        self._texts = ["\n".join(" ".join(words).casefold() for words in texts) for texts in spoken]
         self._words = [frozenset(text.split()) for text in self._texts]
         self._tokens = [frozenset(parts([*ours, *theirs])) for ours, theirs in apart]
-        small = {bare(word) for words in map(_small, apart) for word in words}
+        said = {word for texts in spoken for words in texts for word in words}
+        small = {bare(word) for word in said if word == word.lower()}
         addressed = {bare(name) for _, theirs in apart for text in theirs for name in _ADDRESSED.findall(text)}
         self.names = frozenset(addressed.union(*(names(ours) for ours, _ in apart)) - small)
         self.addressed = frozenset(addressed - small)
@@ -71,7 +75,7 @@ def in_a_row(texts: Iterable[str], words: int) -> Iterator[str]:
 def parts(texts: Iterable[str]) -> Iterator[str]:
     """Yield words, numbers and codes in small letters, numbers without the marks of thousands."""
     for text in texts:
-        yield from (part.casefold() for part in _PART.findall(plain(text)))
+        yield from _PART.findall(plain(text).casefold())
 
 
 def names(texts: Iterable[str]) -> set[str]:
@@ -97,12 +101,6 @@ def _apart(group: Group) -> tuple[list[str], list[str]]:
     for message in (*group.task.messages, *(one for rollout in group.rollouts for one in rollout.messages)):
         (ours if message.role == "assistant" else theirs).extend(_said(message))
     return ours, theirs
-
-
-def _small(apart: tuple[list[str], list[str]]) -> Iterator[str]:
-    """Yield the words that are written small."""
-    ours, theirs = apart
-    yield from (word for text in (*ours, *theirs) for word in _WORD.findall(text) if word == word.lower())
 
 
 def _words(text: str) -> list[str]:

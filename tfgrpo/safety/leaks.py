@@ -79,7 +79,8 @@ class Guard:
                 yield f"it holds {token!r}, which only {owner} knows; say what holds beyond it"
         for answer in self._answers:
             if self._gives(text, answer):
-                yield f"it gives {answer!r} away, the right answer of only one group; say what holds beyond it"
+                # Not that it is right: the optimizer reads this, and may not be one that answers are shown to.
+                yield f"it holds {answer!r}, which only one group knows; say what holds beyond it"
 
     def _rare(self, text: str) -> Iterator[tuple[str, str]]:
         """Yield the numbers, codes and names of a text that only one group, or one principal, holds; and which."""

@@ -21,6 +21,10 @@ _GREEK: Final = re.compile(
     r"[A-Za-z][\u0370-\u03ff]+[A-Za-z]|[A-Za-z]\u03bf|\u03bf[A-Za-z]|[A-Za-z]\u039f|\u039f[A-Za-z]"
 )
 """Greek where mathematics has none: between Latin letters, or the letter that is only taken for an o."""
+_MARKED: Final = re.compile(
+    "[\u0334-\u0338\u20d0-\u20f0]|[A-Za-z]{2}[\u0300-\u036f]+|[A-Za-z][\u0300-\u036f]+[A-Za-z]{2}"
+)
+"""Strokes through letters, and marks inside of words that no language composes with them. A mean is a letter alone."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _LATIN_LIKE: Final = frozenset("асеорхуѕіјһԁԛԝѵкмнтвьАСЕОРХУЅІЈҺԚԜѴКМНТВ")
 """Cyrillic letters that are Latin to the eye, as capitals or as small ones."""
@@ -39,7 +43,14 @@ def fault(text: str) -> str | None:
             return f"it holds U+{ord(sign):04X}, a form of {plain!r}; write the plain one (NFKC)"
     if unicodedata.normalize("NFC", text) != text:
         return "its letters are composed of parts; write them composed (NFC, NFKC)"
-    words = [] if text.isascii() else _WORD.findall(text)
+    return None if text.isascii() else _disguise(text)
+
+
+def _disguise(text: str) -> str | None:
+    """Return what hides a word behind other letters or marks."""
+    if one := _MARKED.search(text):
+        return f"the letters {one.group()!r} carry marks that hide them"
+    words = _WORD.findall(text)
     if mixed := next((word for word in words if _two_scripts(word)), None):
         return f"the word {mixed!r} mixes letters of two scripts"
     disguised = next((word for word in words if len(word) >= _SHORTEST and _LATIN_LIKE.issuperset(word)), None)

@@ -1,7 +1,6 @@
-"""What the words of a lesson may not hold, as patterns with the reason each gives.
+"""What the words of a lesson may not hold, as patterns with the reason each gives: places, markup, codes, and `talk`.
 
-They look at the form of a text and at a few phrases of attacks, in English only. Each must let ordinary advice pass:
-`docs/security.md` says how often they do not.
+Each must let ordinary advice pass: `docs/security.md` says how often they do not.
 """
 
 from __future__ import annotations
@@ -9,35 +8,18 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from tfgrpo.safety import talk
+
 _ENDINGS: Final = (
     "com|org|net|edu|gov|mil|int|info|biz|io|ai|co|dev|app|xyz|online|site|top|club|shop|eu|us|uk|de|fr|nl|ch|ru|cn|jp"
-    "|br|onion|local|internal|lan|example|invalid|test"
+    "|br|onion|local|internal|lan|example|invalid|test|it|es|pl|au|ca|se|at|be|tk|ly|cc|tv|pw|gg|ml|me|icu|su"
 )
-_INSTRUCTIONS: Final = (
-    r"(?:instructions?|directives?|guidelines?|rules|polic(?:y|ies)|prompts?|guardrails?|safeguards?|safety"
-    r"|restrictions?)"
-)
-_OVERRIDES: Final = r"(?:ignor|disregard|forget|overrid|bypass|overrul|supersed|circumvent|violat|disobey|defy)\w*"
-_OBEY: Final = r"(?:obey|follow|execute|comply with|act on|carry out)"
-_ORDERS: Final = r"(?:instructions?|orders?|commands?|directives?|requests?|prompts?)"
-_SAYS: Final = r"(?:tells?|says?|wants?|asks?|demands?|instructs?|orders?|requests?)"
-_READ: Final = (
-    r"(?:tool (?:results?|outputs?|responses?)|(?:web ?)?pages?|web ?sites?|e-?mails?|transcripts?|search results?"
-    r"|(?:base ?64|encoded|hidden|decoded)(?: \w+)?|retrieved (?:\w+ )?(?:texts?|documents?|content))"
-)
-"""What others write into: nothing in it is an order."""
-
-
-def _near(first: str, *rest: str | int) -> str:
-    """Return the pattern of words in this order, each number being how many others may stand between."""
-    pairs = zip(rest[::2], rest[1::2], strict=True)
-    return rf"\b{first}\b" + "".join(rf"\W+(?:\w+\W+){{0,{most}}}?{words}\b" for most, words in pairs)
-
-
 _PATTERNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
-    ("a code fence", ("```", "~~~")),
+    ("a code fence", ("```", "~~~", "'''", '"""')),
     # Two closing braces in a row end nested LaTeX groups; two opening ones are a template's.
-    ("a template's braces", (r"\{\{", r"\{%", r"\{#", "<%", r"\$\{")),
+    ("a template's braces", (r"\{\s?\{", r"\{%", "[{]#", "#[{]", "@[{]", "[{]!", "<%", r"\$\s?\{", r"%\(\w+\)s")),
+    # A word in braces is filled in by a template; LaTeX has a command, an index or another brace before it.
+    ("a template's field", (r"(?<![\w}\]_^\\{])\{[a-z_][a-z0-9_.]+\}",)),
     (
         "a marker of messages",
         (r"<\|[\w ]+\|>", r"\[/?(?:INST|SYS|SYSTEM|USER|ASSISTANT|TOOL)\]", "<<<", ">>>", "</?SYS>>", "^#+ "),
@@ -57,12 +39,28 @@ _PATTERNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ),
     (
         "a URL",
-        (r"\b[a-z][a-z0-9+.-]{1,20}://", r"\bwww\.", r"\bhxxps?\b", r"\b(?:mailto|javascript|file):\S", r"\bdata:\w+/"),
+        (
+            r"\b[a-z][a-z0-9+.-]{1,20}://",
+            r"\bwww\.",
+            r"\bhxxps?\b",
+            r"\b(?:mailto|javascript|file):\S",
+            r"\bdata:\w+/",
+            r"\bhttps?\s*:",
+            r"\b(?:tel|sms):\s?\+?\d",
+        ),
     ),
     ("a link", (r"(?<!\\)\]\([^)\s]", r"(?:^|[\s(\"'])//\w")),
     (
         "an address",
-        (r"\S@\w[\w-]*\.\w", r"\b(?:\d{1,3}\.){3}\d{1,3}\b", r"\b(?:[0-9a-f]{1,4}:){4,}[0-9a-f:]"),
+        (
+            r"\S@\w[\w-]*\.\w",
+            r"\S@localhost\b",
+            r"\bat (?:gmail|hotmail|outlook|yahoo|proton(?:mail)?|icloud)\b",
+            r"\b(?:\d{1,3}\.){3}\d{1,3}\b",
+            r"\b(?:[0-9a-f]{1,4}:){4,}[0-9a-f:]",
+            r"\b(?:fe80|fc00|fd[0-9a-f]{2}|2001)::?\w|(?<!\S)::1\b|\b0x[0-9a-f]{8}\b",
+            r"\b\d{1,5} (?:(?-i:[A-Z])\w+ ){1,3}(?:street|avenue|road|boulevard|lane|drive)\b",
+        ),
     ),
     (
         "a host",
@@ -71,6 +69,8 @@ _PATTERNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
             rf"\b[\w-]+\.(?:{_ENDINGS})\b(?!\()",
             r"\b[a-z][\w-]*\.[a-z]{2,}/\w",
             r"\b(?:\[dot\]|\(dot\)|dot) (?:com|org|net|io)\b",
+            r"[a-z0-9]\s?[\[({]\s?(?:\.|dot)\s?[\])}]\s?[a-z]{2}",
+            r"[a-z0-9][\u3002\uff61][a-z]{2}|[a-z0-9] \.(?:com|org|net|io)\b",
         ),
     ),
     (
@@ -80,51 +80,36 @@ _PATTERNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
             r"(?:^|[\s\"'`(])\.{1,2}/",
             r"\b[a-z]:\\(?:[a-z]+\\|users)",
             r"\b[\w-]+/[\w./-]*\w\.[a-z]{2,4}\b",
+            r"\b(?:etc|proc|usr|var|tmp)/\w|\bid_rsa\b|(?<![\w~])~root\b",
+            r"(?:^|[\s\"'`(])\.(?:env|ssh|git|aws|bashrc|profile|npmrc|netrc|kube|docker)\b",
+            r"(?<!\S)\\\\[\w.-]+\\(?!\\)\w|%(?-i:[A-Z]{3,})%|\$(?:HOME|PATH|USER|PWD|SHELL)\b(?!\$)",
         ),
     ),
     (
         "a command",
-        (r"\b(?:curl|wget|sudo|chmod|powershell|bash -c|rm -rf|os\.system|subprocess)\b", r"\b(?:eval|exec)\("),
-    ),
-    ("a role", (r"(?:^|[.;!?\"'`\]])\s*(?:system|assistant|user|developer|human|tool)\s*:",)),
-    (
-        "talk of secrets",
         (
-            r"\b(?:api[ _-]?keys?|pass(?:word|phrase|code)s?|credentials?|secrets?|(?:private|ssh) keys?)\b",
-            r"\b(?:access|auth|bearer|session|security|authentication|login) (?:tokens?|cookies?)\b",
-            r"\b(?:environment variables?|one-time codes?|card numbers?)\b",
+            r"\b(?:curl|wget|sudo|chmod|powershell|bash -c|rm -rf|os\.system|subprocess)\b",
+            r"\b(?:eval|exec)\(",
+            r"\b(?:rm|mv|cp|dd|nc|ssh|scp|chown|kill|ls) -\w",
+            r"\b(?:pip3?|npm|brew|apt(?:-get)?) install\b",
+            r"\bpython3? -[cm]\b|\bnode -e\b|\bsh -c\b|\bos\.(?:remove|popen|unlink)\b|\bimport (?:os|socket)\b",
+            r"\b(?:drop|truncate) table\b",
+            r"(?:&&|;|\|)\s*(?:rm|curl|sh|bash|ls|cat|nc)\b",
         ),
     ),
     (
-        "talk of the system prompt",
-        (r"\b(?:system|developer|initial|hidden|original) (?:prompts?|messages?|instructions?)\b",),
-    ),
-    (
-        "an order to override instructions",
+        "a role",
         (
-            rf"\b{_OVERRIDES}\W+(?!to\b)(?:\w+\W+){{0,4}}?{_INSTRUCTIONS}\b",
-            r"\b(?:ignore|disregard|forget) (?:everything|all|anything|what) (?:\w+ ){0,2}(?:above|before|earlier)\b",
-            r"\b(?:ignore|disregard|forget) (?:everything|all|anything|what) (?:\w+ ){0,3}(?:said|told)\b",
-            r"\bjail ?break",
-            r"\b(?:developer|god|admin|debug) mode\b",
-            r"\byou are now\b",
-            r"\bpretend (?:to be|you)\b",
-            r"\bnew instructions\b",
-            r"\b(?:never|not|n't|without) (?:tell|reveal|mention|inform|ask)(?:ing)?(?: \w+){0,3} users?\b",
-            rf"\b(?:precedence|priority) over (?:\w+ ){{0,3}}{_INSTRUCTIONS}\b",
-            rf"\b{_INSTRUCTIONS} (?:\w+ ){{0,2}}(?:no longer|(?:do|does|did)(?: not|n't)) (?:apply|count|hold|matter)",
+            r"(?:^|[.;!?\"'`\]*>(|-])\s*(?:system|assistant|user|developer|human|tool|instructions?)\s*[)\]*]{0,2}\s*:",
+            r"\b(?:system|developer|admin\w*|operator) (?:says?|said|orders?|notes?|notice|override|update|alert)\s*:",
+            r"(?:^|[.;!?])\s*(?-i:SYSTEM|ASSISTANT|DEVELOPER)\s+\W",
+            r"\brole\s?[=:]\s?[\"']?(?:system|assistant|developer)\b",
         ),
     ),
-    (
-        "an order to obey what was read",
-        (
-            _near(_OBEY, 4, _ORDERS, 1, "(?:in|inside|within|on|from|of|by|that)", 3, _READ),
-            _near("(?:do|act|follow|answer)", 1, "(?:as|what|whatever|everything)", 3, _READ, 4, _SAYS),
-            _near("(?:obey|comply with|execute)", 3, _READ),
-            _near(_READ, 9, "(?:obey|execute|act on|comply with) (?:it|them)"),
-            _near(_READ, 9, "(?:do|follow) (?:as|what|whatever) (?:it|they|is|that)"),
-        ),
-    ),
+    ("talk of secrets", talk.SECRETS),
+    ("talk of the system prompt", talk.PROMPT),
+    ("an order to override instructions", talk.OVERRIDES + talk.ELSEWHERE),
+    ("an order to obey what was read", talk.OBEDIENCE),
 )
 
 RULES: Final = tuple((reason, re.compile("|".join(patterns), re.IGNORECASE)) for reason, patterns in _PATTERNS)

@@ -38,6 +38,8 @@ from tfgrpo.store.hours import Hours as Hours
 from tfgrpo.store.hours import Rewarded as Rewarded
 from tfgrpo.store.labels import Labels as Labels
 from tfgrpo.store.labels import OtherContent as OtherContent
+from tfgrpo.store.learnable import Attempt as Attempt
+from tfgrpo.store.learnable import Learnable as Learnable
 from tfgrpo.store.pending import PendingLessons as PendingLessons
 from tfgrpo.store.retention import Deleted as Deleted
 from tfgrpo.store.retention import Kept as Kept
@@ -46,7 +48,6 @@ from tfgrpo.store.reviews import Reviews as Reviews
 from tfgrpo.store.runs import Run as Run
 from tfgrpo.store.runs import Runs as Runs
 from tfgrpo.store.sets import Sets as Sets
-from tfgrpo.store.traffic import Attempt as Attempt
 from tfgrpo.store.traffic import Batch as Batch
 from tfgrpo.store.traffic import FoundLink as FoundLink
 from tfgrpo.store.traffic import Traffic as Traffic
@@ -61,6 +62,7 @@ class Store:
     def __init__(self, database: Database, rules: Rules = NO_RULES) -> None:
         self._database = database
         self.traffic = Traffic(database)
+        self.learnable = Learnable(database)
         self.browsing = Browsing(database)
         self.labels = Labels(database)
         self.sets = Sets(database, rules)

@@ -29,10 +29,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql import FromClause
 
+from tfgrpo.rewards import Placed
 from tfgrpo.store import schema
 from tfgrpo.store.distinct import distinct
 from tfgrpo.store.engine import Database
-from tfgrpo.trajectories import Placed
 from tfgrpo.types import Assignment, Bodies, Exchange, Label
 
 WINDOW = 4_000

@@ -12,9 +12,9 @@ from typing import Any, Final, TypeAlias
 
 from sqlalchemy import Row, Select, exists, func, or_, select, tuple_
 
+from tfgrpo.rewards import Placed
 from tfgrpo.store import schema
 from tfgrpo.store.engine import Database
-from tfgrpo.trajectories import Placed
 from tfgrpo.types import Assignment, Exchange, Label
 
 Place: TypeAlias = tuple[float, str, str]

@@ -9,9 +9,9 @@ import msgspec.structs
 from sqlalchemy import Connection, and_, func, or_, select
 
 from tfgrpo.errors import Conflict
+from tfgrpo.rewards import Placed
 from tfgrpo.store import schema
 from tfgrpo.store.engine import Database, insert
-from tfgrpo.trajectories import Placed
 from tfgrpo.types import Label
 
 Status = Literal["stored", "duplicate"]

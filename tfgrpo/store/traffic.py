@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import zstandard
 from msgspec.structs import astuple, fields
 from sqlalchemy import (
-    ColumnElement,
     Connection,
-    Integer,
     Row,
     Select,
     and_,
     bindparam,
-    case,
-    cast,
-    func,
-    not_,
-    or_,
     select,
     update,
 )
@@ -29,8 +22,7 @@ from sqlalchemy import (
 from tfgrpo.store import hours, schema
 from tfgrpo.store.distinct import distinct
 from tfgrpo.store.engine import Database, insert_new
-from tfgrpo.store.teaching import teaching
-from tfgrpo.types import FIRST_DRAFT, Assignment, Bodies, Exchange, Link
+from tfgrpo.types import Assignment, Bodies, Exchange, Link
 
 LEVEL = 1
 """Of zstd: on JSON of 1 and 13 KB as small as its default, 3, at a quarter less CPU (measured)."""
@@ -98,28 +90,6 @@ class FoundLink:
     link: Link
     assignment: Assignment
     taken: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One trajectory as far as forming groups needs it. `mixed`: its exchanges do not share one version."""
-
-    app: str
-    set: str | None
-    trajectory: str
-    group: str
-    model: str | None
-    version: int
-    choices: int
-    mixed: bool
-
-
-UNREADABLE, WHOLE, TRUNCATED = range(3)
-"""What can be learned from an exchange: nothing, for it is not complete or of no API that we read; all; not all."""
-
-Outline: TypeAlias = tuple[str, str, str, str, int, int, int]
-"""Of an exchange: id, app, trajectory, group, version, choices, and one of the three above. A tuple, for there may be
-a million of them."""
 
 
 class Traffic:
@@ -279,101 +249,9 @@ class Traffic:
         query = distinct(schema.trajectories.c.set)
         return sorted(self._database.read(lambda connection: connection.execute(query).scalars().all()))
 
-    def attempts(
-        self, *, set_name: str | None = None, unnamed: bool = False, apps: Collection[str] | None = None
-    ) -> Iterator[Attempt]:
-        """Yield the trajectories that can be learned from: those of one set, of none (`unnamed`), or all; of `apps`.
-
-        They have a complete exchange of an API that we read, and no truncated one. What a training run made under a
-        draft is not among them: the run has learned from it. Nor is what was withdrawn.
-        """
-        table = schema.exchanges
-        complete = table.c.outcome == "complete"
-        query = (
-            select(
-                table.c.app,
-                func.max(table.c.set),
-                table.c.trajectory,
-                func.max(table.c.group),
-                func.max(table.c.model),
-                func.max(table.c.version),
-                func.max(table.c.choices),
-                func.min(table.c.version) != func.max(table.c.version),
-            )
-            .where(complete, table.c.dialect.is_not(None), table.c.version < FIRST_DRAFT)
-            .where(*teaching(self._database, table))
-            .group_by(table.c.app, table.c.trajectory)
-            .having(func.max(cast(table.c.truncated, Integer)) == 0)
-            .order_by(table.c.app, table.c.trajectory)
-        )
-        query = query.where(*_within(set_name, apps, unnamed=unnamed))
-        rows = self._database.read(lambda connection: connection.execute(query).all())
-        for row in rows:
-            yield Attempt(*row)
-
-    def outlines(
-        self, *, set_name: str | None = None, unnamed: bool = False, apps: Collection[str] | None = None
-    ) -> Iterator[Outline]:
-        """Yield the exchanges of one set, of none (`unnamed`), or of all, and of `apps`, as forming groups needs them.
-
-        They come in no order, and one by one. What a training run made under a draft is not among them, nor what was
-        withdrawn.
-        """
-        table = schema.exchanges
-        readable = and_(table.c.outcome == "complete", table.c.dialect.is_not(None))
-        partial = or_(table.c.truncated, table.c.record != "full")
-        use = case((not_(readable), UNREADABLE), (partial, TRUNCATED), else_=WHOLE)
-        columns = (table.c.id, table.c.app, table.c.trajectory, table.c.group, table.c.version, table.c.choices)
-        query = select(*columns, use).where(table.c.version < FIRST_DRAFT, *teaching(self._database, table))
-        return self._database.rows(query.where(*_within(set_name, apps, unnamed=unnamed)))
-
-    def besides(self, apps: Collection[str], *, set_name: str | None = None, unnamed: bool = False) -> dict[str, int]:
-        """Return how many exchanges other apps than these have of one set, of none (`unnamed`), or of all."""
-        table = schema.exchanges
-        query = select(table.c.app, func.count()).group_by(table.c.app)
-        query = query.where(table.c.version < FIRST_DRAFT, table.c.app.not_in(sorted(apps)))
-        query = query.where(*_within(set_name, None, unnamed=unnamed))
-        return {row[0]: row[1] for row in self._database.read(lambda connection: connection.execute(query).all())}
-
-    def principals(
-        self, *, set_name: str | None = None, unnamed: bool = False, apps: Collection[str] | None = None, most: int
-    ) -> set[tuple[str, str]]:
-        """Return who made what can be learned from, as (app, keyed hash of a key); at most so many of them."""
-        table = schema.exchanges
-        query = select(table.c.app, table.c.credential).distinct().limit(most)
-        query = query.where(table.c.outcome == "complete", table.c.dialect.is_not(None), table.c.version < FIRST_DRAFT)
-        query = query.where(*teaching(self._database, table), *_within(set_name, apps, unnamed=unnamed))
-        return {(row[0], row[1]) for row in self._database.read(lambda connection: connection.execute(query).all())}
-
-    def without_bodies(
-        self, *, set_name: str | None = None, unnamed: bool = False, apps: Collection[str] | None = None
-    ) -> int:
-        """Return how many trajectories of one set, of none (`unnamed`), or of all, and of `apps`, miss a body.
-
-        It was not kept, or is too old.
-        """
-        table = schema.exchanges
-        query = select(table.c.app, table.c.trajectory).distinct().where(table.c.record != "full")
-        query = query.where(*_within(set_name, apps, unnamed=unnamed))
-        count = select(func.count()).select_from(query.subquery())
-        return int(self._database.read(lambda connection: connection.execute(count).scalar_one()))
-
     def _exchanges(self, query: Select[Any]) -> list[Exchange]:
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return [Exchange(**row._mapping) for row in rows]  # noqa: SLF001 - SQLAlchemy's public name for it
-
-
-def _within(set_name: str | None, apps: Collection[str] | None, *, unnamed: bool) -> list[ColumnElement[bool]]:
-    """The conditions of an exchange that it is of one set, or of none (`unnamed`), and of one of `apps`."""
-    table, found = schema.exchanges, []
-    if set_name is not None:
-        found.append(table.c.set == set_name)
-    elif unnamed:
-        found.append(table.c.set.is_(None))
-    if apps is not None:
-        # Bare, it would lead SQLite through all rows of an app in the order of their trajectories.
-        found.append(func.coalesce(table.c.app, "").in_(sorted(apps)))
-    return found
 
 
 def _body_rows(exchanges: Sequence[tuple[Exchange, Bodies]]) -> list[tuple[Any, ...]]:

@@ -74,7 +74,7 @@ function draw(plot) {
     tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
     scales: {
       x: { range: [times[0] - step / 2, times[times.length - 1] + step / 2] },
-      y: { range: (_, low, high) => [0, top ?? Math.max(high ?? 0, 1e-9) * 1.08] },
+      y: { range: (_, low, high) => [0, top ?? (high > 0 ? high * 1.08 : 1)] },
     },
     axes: [
       { ...axis, space: 70, values: (_, splits) => splits.map((at) => named(at, !byDay && splits[1] - splits[0] < 86400)) },

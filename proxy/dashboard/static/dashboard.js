@@ -27,3 +27,14 @@ function offerKeys() {
 }
 offerKeys();
 document.addEventListener("htmx:afterSettle", offerKeys);
+
+// A form that was sent says so until its answer is there, and is not sent twice.
+document.addEventListener("submit", (event) => {
+  if (event.defaultPrevented || event.target.method !== "post") return;
+  if (event.target.ariaBusy === "true") event.preventDefault();
+  event.target.ariaBusy = "true";
+});
+// A page that the browser kept comes back as it was left.
+addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll("form[aria-busy]")) form.ariaBusy = null;
+});

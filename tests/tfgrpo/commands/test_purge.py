@@ -9,7 +9,6 @@ import pytest
 from tests.tfgrpo.store.examples import assignment, exchange, label
 from tests.tfgrpo.test_main import home as home
 from tests.tfgrpo.test_main import run, url
-from tfgrpo.commands.purge import end_users
 from tfgrpo.store import Batch, Store
 from tfgrpo.types import Bodies, Experience, Library, Pending
 
@@ -28,18 +27,6 @@ def filled(home: Path) -> Path:
     store.sets.add_version("math", library, status="by hand")
     store.close()
     return home
-
-
-@pytest.mark.parametrize(
-    "body", [{"user": "ann"}, {"safety_identifier": "ann"}, {"metadata": {"user_id": "ann"}, "user": 5}]
-)
-def test_an_end_user_is_who_the_request_names(body: dict[str, Any]) -> None:
-    assert end_users(bodies(**body)) == {"ann"}
-
-
-@pytest.mark.parametrize("raw", [b"", b"[]", b"{", b"\xff", b'{"metadata": []}', b"[" * 100_000])
-def test_what_is_no_object_names_nobody(raw: bytes) -> None:
-    assert end_users(Bodies(raw, b"", "", "", "")) == set()
 
 
 async def test_all_turns_of_an_end_users_trajectory_go_and_lessons_are_named(filled: Path) -> None:

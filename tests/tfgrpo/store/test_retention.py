@@ -64,8 +64,8 @@ def test_an_exchange_says_that_its_bodies_are_too_old(filled: Store) -> None:
     filled.retention.drop_bodies(3.0)
     found = {one.id: one.record for one in filled.traffic.page(limit=9)}
     assert found == {"ex-1": "expired", "ex-2": "expired", "ex-3": "full", "ex-4": "full"}
-    assert filled.traffic.without_bodies() == filled.traffic.without_bodies(set_name="math") == 2
-    assert filled.traffic.without_bodies(unnamed=True) == 0
+    assert filled.learnable.without_bodies() == filled.learnable.without_bodies(set_name="math") == 2
+    assert filled.learnable.without_bodies(unnamed=True) == 0
 
 
 def test_what_is_recorded_without_bodies_takes_no_row_of_them(store: Store) -> None:

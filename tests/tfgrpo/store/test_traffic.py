@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tests.tfgrpo.store.examples import assignment, exchange
 from tfgrpo.store import Batch, Store
-from tfgrpo.store.traffic import TRUNCATED, UNREADABLE, WHOLE
+from tfgrpo.store.learnable import TRUNCATED, UNREADABLE, WHOLE
 from tfgrpo.types import Bodies, Link
 
 
@@ -67,15 +67,15 @@ def test_attempts_leave_out_what_cannot_be_learned_from(store: Store) -> None:
         exchange(5, set=None),
     )
     store.traffic.add(Batch(exchanges=tuple((row, Bodies()) for row in rows)))
-    assert [one.trajectory for one in store.traffic.attempts()] == ["t-1", "t-5"]
-    assert [one.trajectory for one in store.traffic.attempts(set_name="math")] == ["t-1"]
-    assert [one.trajectory for one in store.traffic.attempts(unnamed=True)] == ["t-5"]
+    assert [one.trajectory for one in store.learnable.attempts()] == ["t-1", "t-5"]
+    assert [one.trajectory for one in store.learnable.attempts(set_name="math")] == ["t-1"]
+    assert [one.trajectory for one in store.learnable.attempts(unnamed=True)] == ["t-5"]
 
 
 def test_a_trajectory_that_changed_its_version_is_mixed(store: Store) -> None:
     rows = (exchange(1, version=1), exchange(2, version=2, trajectory="t-1"))
     store.traffic.add(Batch(exchanges=tuple((row, Bodies()) for row in rows)))
-    assert [one.mixed for one in store.traffic.attempts()] == [True]
+    assert [one.mixed for one in store.learnable.attempts()] == [True]
 
 
 def test_outlines_say_what_can_be_learned_from(store: Store) -> None:
@@ -87,9 +87,9 @@ def test_outlines_say_what_can_be_learned_from(store: Store) -> None:
         exchange(5, set=None),
     )
     store.traffic.add(Batch(exchanges=tuple((row, Bodies()) for row in rows)))
-    uses = {row[2]: row[-1] for row in store.traffic.outlines()}
+    uses = {row[2]: row[-1] for row in store.learnable.outlines()}
     assert uses == {"t-1": WHOLE, "t-2": UNREADABLE, "t-3": TRUNCATED, "t-4": UNREADABLE, "t-5": WHOLE}
-    assert [row[2] for row in store.traffic.outlines(unnamed=True)] == ["t-5"]
+    assert [row[2] for row in store.learnable.outlines(unnamed=True)] == ["t-5"]
 
 
 def test_what_an_attacker_writes_into_an_id_is_a_value_and_no_statement(store: Store) -> None:

@@ -40,8 +40,8 @@ def texts(version: Version | None) -> list[str]:
 
 
 def taught(store: Store) -> set[str]:
-    by_outline = {row[2] for row in store.traffic.outlines()}
-    assert {one.trajectory for one in store.traffic.attempts()} == by_outline
+    by_outline = {row[2] for row in store.learnable.outlines()}
+    assert {one.trajectory for one in store.learnable.attempts()} == by_outline
     return by_outline
 
 

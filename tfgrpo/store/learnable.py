@@ -1,0 +1,135 @@
+"""What of the recorded traffic can be learned from, and whose it is. It reads, and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sqlalchemy import ColumnElement, Integer, and_, case, cast, func, not_, or_, select
+
+from tfgrpo.store import schema
+from tfgrpo.store.engine import Database
+from tfgrpo.store.teaching import teaching
+from tfgrpo.types import FIRST_DRAFT
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One trajectory as far as forming groups needs it. `mixed`: its exchanges do not share one version."""
+
+    app: str
+    set: str | None
+    trajectory: str
+    group: str
+    model: str | None
+    version: int
+    choices: int
+    mixed: bool
+
+
+UNREADABLE, WHOLE, TRUNCATED = range(3)
+"""What can be learned from an exchange: nothing, for it is not complete or of no API that we read; all; not all."""
+
+Outline: TypeAlias = tuple[str, str, str, str, int, int, int]
+"""Of an exchange: id, app, trajectory, group, version, choices, and one of the three above. A tuple, for there may be
+a million of them."""
+
+
+class Learnable:
+    """Recorded traffic as training sees it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def attempts(
+        self, *, set_name: str | None = None, unnamed: bool = False, apps: Collection[str] | None = None
+    ) -> Iterator[Attempt]:
+        """Yield the trajectories that can be learned from: those of one set, of none (`unnamed`), or all; of `apps`.
+
+        They have a complete exchange of an API that we read, and no truncated one. What a training run made under a
+        draft is not among them: the run has learned from it. Nor is what was withdrawn.
+        """
+        table = schema.exchanges
+        complete = table.c.outcome == "complete"
+        query = (
+            select(
+                table.c.app,
+                func.max(table.c.set),
+                table.c.trajectory,
+                func.max(table.c.group),
+                func.max(table.c.model),
+                func.max(table.c.version),
+                func.max(table.c.choices),
+                func.min(table.c.version) != func.max(table.c.version),
+            )
+            .where(complete, table.c.dialect.is_not(None), table.c.version < FIRST_DRAFT)
+            .where(*teaching(self._database, table))
+            .group_by(table.c.app, table.c.trajectory)
+            .having(func.max(cast(table.c.truncated, Integer)) == 0)
+            .order_by(table.c.app, table.c.trajectory)
+        )
+        query = query.where(*_within(set_name, apps, unnamed=unnamed))
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        for row in rows:
+            yield Attempt(*row)
+
+    def outlines(
+        self, *, set_name: str | None = None, unnamed: bool = False, apps: Collection[str] | None = None
+    ) -> Iterator[Outline]:
+        """Yield the exchanges of one set, of none (`unnamed`), or of all, and of `apps`, as forming groups needs them.
+
+        They come in no order, and one by one. What a training run made under a draft is not among them, nor what was
+        withdrawn.
+        """
+        table = schema.exchanges
+        readable = and_(table.c.outcome == "complete", table.c.dialect.is_not(None))
+        partial = or_(table.c.truncated, table.c.record != "full")
+        use = case((not_(readable), UNREADABLE), (partial, TRUNCATED), else_=WHOLE)
+        columns = (table.c.id, table.c.app, table.c.trajectory, table.c.group, table.c.version, table.c.choices)
+        query = select(*columns, use).where(table.c.version < FIRST_DRAFT, *teaching(self._database, table))
+        return self._database.rows(query.where(*_within(set_name, apps, unnamed=unnamed)))
+
+    def besides(self, apps: Collection[str], *, set_name: str | None = None, unnamed: bool = False) -> dict[str, int]:
+        """Return how many exchanges other apps than these have of one set, of none (`unnamed`), or of all."""
+        table = schema.exchanges
+        query = select(table.c.app, func.count()).group_by(table.c.app)
+        query = query.where(table.c.version < FIRST_DRAFT, table.c.app.not_in(sorted(apps)))
+        query = query.where(*_within(set_name, None, unnamed=unnamed))
+        return {row[0]: row[1] for row in self._database.read(lambda connection: connection.execute(query).all())}
+
+    def principals(
+        self, *, set_name: str | None = None, unnamed: bool = False, apps: Collection[str] | None = None, most: int
+    ) -> set[tuple[str, str]]:
+        """Return who made what can be learned from, as (app, keyed hash of a key); at most so many of them."""
+        table = schema.exchanges
+        query = select(table.c.app, table.c.credential).distinct().limit(most)
+        query = query.where(table.c.outcome == "complete", table.c.dialect.is_not(None), table.c.version < FIRST_DRAFT)
+        query = query.where(*teaching(self._database, table), *_within(set_name, apps, unnamed=unnamed))
+        return {(row[0], row[1]) for row in self._database.read(lambda connection: connection.execute(query).all())}
+
+    def without_bodies(
+        self, *, set_name: str | None = None, unnamed: bool = False, apps: Collection[str] | None = None
+    ) -> int:
+        """Return how many trajectories of one set, of none (`unnamed`), or of all, and of `apps`, miss a body.
+
+        It was not kept, or is too old.
+        """
+        table = schema.exchanges
+        query = select(table.c.app, table.c.trajectory).distinct().where(table.c.record != "full")
+        query = query.where(*_within(set_name, apps, unnamed=unnamed))
+        count = select(func.count()).select_from(query.subquery())
+        return int(self._database.read(lambda connection: connection.execute(count).scalar_one()))
+
+
+def _within(set_name: str | None, apps: Collection[str] | None, *, unnamed: bool) -> list[ColumnElement[bool]]:
+    """The conditions of an exchange that it is of one set, or of none (`unnamed`), and of one of `apps`."""
+    table, found = schema.exchanges, []
+    if set_name is not None:
+        found.append(table.c.set == set_name)
+    elif unnamed:
+        found.append(table.c.set.is_(None))
+    if apps is not None:
+        # Bare, it would lead SQLite through all rows of an app in the order of their trajectories.
+        found.append(func.coalesce(table.c.app, "").in_(sorted(apps)))
+    return found
