@@ -30,6 +30,7 @@ OPEN_TO_PROXY = {
     "experiment",
     "configuration",
     "secret_values",
+    "withdrawal",
     "safety",
     "durations",
     "retention",

@@ -30,6 +30,7 @@ from proxy.dashboard.traffic import ROOT as TRAFFIC
 from proxy.dashboard.traffic import TrafficPages
 from proxy.dashboard.training import RUNS, TrainingPages
 from proxy.dashboard.trajectory import TrajectoryPages
+from proxy.dashboard.withdrawals import WITHDRAW, WithdrawalPages
 from proxy.deployments import Deployments
 from proxy.errors import ProxyError, from_tfgrpo
 from proxy.label_writer import LabelWriter
@@ -60,9 +61,8 @@ def create(
 ) -> ASGIApp:
     """Return the ASGI app of `/admin` and every path below it but `/admin/api`. `apps` are those with traffic."""
     door = _Door(keys, secret)
-    sets, groups = SetPages(store, deployments, limits), GroupPages(store, apps)
+    groups, run = GroupPages(store, apps), f"{RUNS}/{{run}}"
     traffic, trajectory = TrafficPages(store), TrajectoryPages(store, labels)
-    one, run = f"{SETS}/{{set}}", f"{RUNS}/{{run}}"
     return Starlette(
         routes=[
             Route(HOME, door.shown(overview.overview)),
@@ -79,15 +79,7 @@ def create(
             Route(f"{TRAFFIC}/body", door.shown(trajectory.body)),
             Route(f"{TRAFFIC}/text", door.shown(trajectory.text)),
             Route(f"{TRAFFIC}/label", door.acted(trajectory.label), methods=["POST"]),
-            Route(SETS, door.shown(sets.all)),
-            Route(one, door.shown(sets.one)),
-            Route(f"{one}/versions/{{version:int}}", door.shown(sets.version)),
-            Route(f"{one}/versions/{{version:int}}/review", door.acted(ReviewPages(store).review), methods=["POST"]),
-            Route(f"{one}/diff", door.shown(sets.diff)),
-            Route(f"{one}/edit", door.shown(sets.edit), methods=["GET"]),
-            Route(f"{one}/edit", door.acted(sets.store_edit), methods=["POST"]),
-            Route(f"{one}/deploy", door.acted(sets.deploy), methods=["POST"]),
-            Route(f"{one}/rollback", door.acted(sets.rollback), methods=["POST"]),
+            *_of_sets(door, SetPages(store, deployments, limits), store, deployments),
             Route(GROUPS, door.shown(groups.all)),
             Route(f"{GROUPS}/{{run}}/{{step:int}}/{{place:int}}", door.shown(groups.one)),
             Route(RUNS, door.shown(training.all), methods=["GET"]),
@@ -106,6 +98,22 @@ def create(
             Exception: _crashed,
         },
     )
+
+
+def _of_sets(door: _Door, sets: SetPages, store: Store, deployments: Deployments) -> list[Route]:
+    one = f"{SETS}/{{set}}"
+    return [
+        Route(SETS, door.shown(sets.all)),
+        Route(one, door.shown(sets.one)),
+        Route(f"{one}/versions/{{version:int}}", door.shown(sets.version)),
+        Route(f"{one}/versions/{{version:int}}/review", door.acted(ReviewPages(store).review), methods=["POST"]),
+        Route(f"{one}/diff", door.shown(sets.diff)),
+        Route(f"{one}/edit", door.shown(sets.edit), methods=["GET"]),
+        Route(f"{one}/edit", door.acted(sets.store_edit), methods=["POST"]),
+        Route(f"{one}/deploy", door.acted(sets.deploy), methods=["POST"]),
+        Route(f"{one}/rollback", door.acted(sets.rollback), methods=["POST"]),
+        Route(WITHDRAW, door.acted(WithdrawalPages(store, deployments).withdraw), methods=["POST"]),
+    ]
 
 
 class _Door:

@@ -29,6 +29,8 @@ def run(arguments: Namespace) -> int:
     settings = configuration(arguments, "store", "metrics", "apps", "safety")
     with opened(settings) as store:
         counted, unnamed = of_set(store, arguments.set, metrics(settings), teaching(settings, arguments.set))
+        if store.withdrawals.all():
+            note("what was withdrawn is left out of these numbers: it teaches no more")
     if unnamed:
         note(unrecorded(arguments.set))
     if arguments.json:

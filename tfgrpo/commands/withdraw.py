@@ -59,8 +59,8 @@ def _show(done: Done, arguments: Namespace) -> None:
         )
     for before, after in plan.restored:
         say(f"{plan.set}: [{before.id}] {'would go' if would else 'went'} back to its text before: {after.text}")
-    numbers = ", ".join(map(str, plan.versions))
-    say(f"{plan.set}: versions {numbers} rest on it and {'would be' if would else 'are'} deployed no more")
+    versions = ", ".join(f"{plan.set}@{number}" for number in plan.versions)
+    say(f"{plan.set}: {'would be ' if would else ''}deployed no more, for they rest on it: {versions}")
     say(f"{plan.set}: {_next(done, arguments)}")
 
 
