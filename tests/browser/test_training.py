@@ -25,8 +25,8 @@ def provider() -> Iterator[str]:
 
 
 def press(page: Page, name: str) -> None:
-    page.get_by_role("button", name=name).or_(page.get_by_role("link", name=name)).click()
-    page.wait_for_load_state()
+    with page.expect_navigation():
+        page.get_by_role("button", name=name).or_(page.get_by_role("link", name=name)).click()
 
 
 def test_a_person_goes_from_a_data_set_to_a_live_version(
