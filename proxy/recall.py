@@ -154,10 +154,8 @@ class Recall:
     async def _ask(self, clues: Clues, keys: Sequence[str], deadline: float) -> bool:
         """Ask the store; False when it did not answer in time."""
         self.stats.lookups += 1
-        loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout_at(deadline):
-                found = await loop.run_in_executor(self._threads, self._look_up, clues, keys)
+            found = await self._answer(clues, keys, deadline)
         except (TimeoutError, StoreError) as error:
             self.stats.unanswered += 1
             if self._answering:
@@ -167,6 +165,19 @@ class Recall:
         self._answering = True
         self._take_over(clues, found)
         return True
+
+    async def _answer(self, clues: Clues, keys: Sequence[str], deadline: float) -> _Found:
+        """Return what the store knows. Raises StoreError, or TimeoutError when it was not there in time."""
+        loop = asyncio.get_running_loop()
+        asked = loop.run_in_executor(self._threads, self._look_up, clues, keys)
+        try:
+            # What has come counts, though this worker may have been too busy to look before the time was over.
+            await asyncio.wait((asked,), timeout=max(0.0, deadline - loop.time()))
+            if asked.done():
+                return asked.result()
+        finally:
+            asked.cancel()
+        raise TimeoutError
 
     def _look_up(self, clues: Clues, keys: Sequence[str]) -> _Found:
         traffic = self._store.traffic

@@ -16,6 +16,8 @@ from proxy.settings import Server
 KEEP_ALIVE_SECONDS: Final = 75
 """Above what HTTP clients keep an idle connection for, so that it is they who close it."""
 
+_log = logging.getLogger(__name__)
+
 _QUIET: Final = (
     # Said whenever an upstream breaks off and we break off with it; the record and our own log say it better.
     "ASGI callable returned without completing response.",
@@ -46,6 +48,22 @@ LOGGING: Final[dict[str, Any]] = {
 
 class Workers(Multiprocess):
     """Several processes on one socket."""
+
+    def keep_subprocess_alive(self) -> None:
+        """Have others take the place of those that ended, and leave those alone that are slow.
+
+        uvicorn kills a worker that gives no sign for five seconds. On a busy machine one takes longer than that to
+        start, or is stopped for as long; it holds streams and records, which would be lost.
+        """
+        ended = [one for one in self.processes if not one.process.is_alive()]
+        if not ended:
+            return
+        running = [one for one in self.processes if one not in ended]
+        self.processes = ended
+        super().keep_subprocess_alive()
+        self.processes = running + ended
+        if not self.should_exit.is_set():
+            _log.warning("%d worker(s) ended unasked, and were replaced", len(ended))
 
     def terminate_all(self) -> None:
         """Stop them all. Who comes now is refused at once, and does not wait in line until the last stream ends."""
