@@ -17,10 +17,12 @@ FAILED = 1
 
 def run(store: Store, arguments: Namespace) -> int:
     """Show the history of a set; with `--verify` say where its chain breaks, which is a failure."""
-    changes = store.history.of(arguments.set)
-    if not changes and arguments.set not in store.sets.names():
+    rows, newest = store.history.newest(arguments.set)
+    if not rows and arguments.set not in store.sets.names():
         raise NotFound(f"there is no set {arguments.set!r}; `tfgrpo sets list` shows those there are")
-    return _verify(store, arguments, changes) if arguments.verify else _show(arguments, changes)
+    if arguments.verify:
+        return _verify(store, arguments, rows, newest)
+    return _show(arguments, store.history.of(arguments.set))
 
 
 def _show(arguments: Namespace, changes: list[Change]) -> int:
@@ -46,14 +48,13 @@ def _what(change: Change) -> str:
     return "; ".join(part for part in (named, withdrawn) if part)
 
 
-def _verify(store: Store, arguments: Namespace, changes: list[Change]) -> int:
+def _verify(store: Store, arguments: Namespace, rows: int, newest: str | None) -> int:
     fault = store.history.fault(arguments.set)
-    newest = changes[0].hash if changes else None
     if arguments.json:
         broken = None if fault is None else {"number": fault.number, "reason": fault.reason}
-        emit({"set": arguments.set, "rows": len(changes), "hash": newest, "fault": broken})
+        emit({"set": arguments.set, "rows": rows, "hash": newest, "fault": broken})
     elif fault is None:
-        say(f"{arguments.set}: {len(changes)} rows, each as it was written; the newest hash is {newest or 'none'}")
+        say(f"{arguments.set}: {rows} rows, each as it was written; the newest hash is {newest or 'none'}")
     if fault is None:
         return 0
     note(

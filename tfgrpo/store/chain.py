@@ -64,7 +64,9 @@ def fault(rows: Sequence[Mapping[str, Any]]) -> tuple[int, str] | None:
 
 
 def _canonical(row: Mapping[str, Any]) -> str:
-    return json.dumps({name: row[name] for name in HASHED}, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    values = {name: row[name] for name in HASHED}
+    # Only what somebody put in by hand has no JSON, such as bytes: its hash is no row's.
+    return json.dumps(values, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=repr)
 
 
 def _storable(value: Any) -> Any:

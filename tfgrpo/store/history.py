@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, insert, select
 
+from tfgrpo.errors import StoreError
 from tfgrpo.store import chain, schema, versions
 from tfgrpo.store.engine import Database
 from tfgrpo.types import EMPTY_VERSION, Change, Deployment, HistoryAction
@@ -33,7 +34,10 @@ class History:
         self._database = database
 
     def of(self, set_name: str) -> list[Change]:
-        """Return everything that was done to a set, the newest first."""
+        """Return everything that was done to a set, the newest first.
+
+        Raises StoreError for a row that was made unreadable by hand.
+        """
         return [_change(row) for row in self._database.read(lambda connection: rows(connection, set_name))]
 
     def sets(self) -> list[str]:
@@ -41,15 +45,20 @@ class History:
         query = select(schema.history.c.set).distinct()
         return sorted(self._database.read(lambda connection: connection.execute(query).scalars().all()))
 
+    def newest(self, set_name: str) -> tuple[int, str | None]:
+        """Return how many rows a set has, and the hash of the newest; whatever they hold."""
+        found = self._database.read(lambda connection: rows(connection, set_name))
+        return len(found), found[0].hash if found else None
+
     def fault(self, set_name: str) -> Fault | None:
         """Return the first row of a set that was changed, is missing, or whose libraries are not those it named."""
 
         def work(connection: Connection) -> Fault | None:
             found = [dict(row._mapping) for row in reversed(rows(connection, set_name))]  # noqa: SLF001 - SQLAlchemy's public name for it
             broken = chain.fault(found)
-            other = _other_library(connection, set_name, found)
-            # The chain's word comes first where both speak of one row.
-            told = min((one for one in (broken, other) if one is not None), key=lambda one: one[0], default=None)
+            # From the first broken row on nothing is what was written: it need not even be readable.
+            whole = found if broken is None else found[: broken[0] - 1]
+            told = _other_library(connection, set_name, whole) or broken
             return None if told is None else Fault(set_name, *told)
 
         return self._database.read(work)
@@ -144,12 +153,22 @@ def _library_digest(connection: Connection, set_name: str, version: int) -> str 
     table = schema.versions
     query = select(table.c.library).where(table.c.set == set_name, table.c.version == version)
     library = connection.execute(query).scalar()
-    return None if library is None or version == EMPTY_VERSION else chain.digest(library)
+    if library is None or version == EMPTY_VERSION:
+        return None
+    # SQLite gives bytes back where somebody put bytes into a text.
+    return chain.digest(library if isinstance(library, str) else repr(library))
 
 
 def _change(row: Row[Any]) -> Change:
     values = dict(row._mapping)  # noqa: SLF001 - as above
     del values["undone"], values["previous"]
-    shares = None if row.shares is None else json.loads(row.shares)
-    contents = {int(version): found for version, found in json.loads(row.contents).items()}
-    return Change(**(values | {"shares": shares, "entries": tuple(json.loads(row.entries)), "contents": contents}))
+    try:
+        shares = None if row.shares is None else json.loads(row.shares)
+        contents = {int(version): found for version, found in json.loads(row.contents).items()}
+        entries = tuple(json.loads(row.entries))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StoreError(
+            f"row {row.number} of the history of {row.set} is not as it was written and cannot be read; "
+            f"`tfgrpo sets history {row.set} --verify` says where the history was changed first"
+        ) from error
+    return Change(**(values | {"shares": shares, "entries": entries, "contents": contents}))

@@ -6,12 +6,18 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from tfgrpo import library
+from tfgrpo.errors import StoreError
 from tfgrpo.store import Fault, Store, chain
 from tfgrpo.store.migrations import STEPS, TYPES, take
 
 
 @pytest.fixture
 def acted(store: Store) -> Store:
+    return act(store)
+
+
+def act(store: Store) -> Store:
+    """Do something of each kind to a set."""
     for word in ("one", "two"):
         store.sets.add_version("math", library.from_texts([word]), status="by hand")
     store.sets.deploy("math", live=1, shares={"control": 0.1}, reason="be\0gun", actor="a")
@@ -48,6 +54,9 @@ def test_a_history_that_nobody_touched_is_as_it_was_written(acted: Store) -> Non
         ("UPDATE history SET previous = '' WHERE number = 3", 3, "does not follow"),
         ("UPDATE versions SET library = '{}' WHERE version = 2", 2, "library of version 2"),
         ("DELETE FROM versions WHERE version = 2", 2, "library of version 2"),
+        ("UPDATE history SET contents = '{' WHERE number = 3", 3, "changed after it was written"),
+        ("UPDATE history SET contents = 'null' WHERE number = 1", 1, "changed after it was written"),
+        ("UPDATE history SET entries = 'zz', shares = 'zz' WHERE number = 3", 3, "changed after it was written"),
     ],
 )
 def test_the_first_row_that_is_not_as_it_was_written_is_named(
@@ -58,6 +67,30 @@ def test_the_first_row_that_is_not_as_it_was_written_is_named(
     assert isinstance(fault, Fault)
     assert (fault.set, fault.number) == ("math", number)
     assert reason in fault.reason
+
+
+@pytest.mark.parametrize(
+    ("statement", "number"),
+    [
+        ("UPDATE history SET reason = x'ff00' WHERE number = 2", 2),
+        ("UPDATE history SET contents = x'ff00' WHERE number = 3", 3),
+        ("UPDATE versions SET library = x'ff00' WHERE version = 1", 1),
+    ],
+)
+def test_bytes_in_a_text_are_a_fault_and_no_defect(sqlite_url: str, statement: str, number: int) -> None:
+    store = act(Store.open(sqlite_url, migrate=True))
+    tampered(sqlite_url, statement)
+    fault = store.history.fault("math")
+    store.close()
+    assert fault is not None
+    assert fault.number == number
+
+
+def test_a_row_that_cannot_be_read_is_named_with_what_to_run(acted: Store, url: str) -> None:
+    tampered(url, "UPDATE history SET contents = '{' WHERE number = 3")
+    with pytest.raises(StoreError, match="row 3 of the history of math .* --verify"):
+        acted.history.of("math")
+    assert acted.history.newest("math")[0] == 4
 
 
 def test_a_row_that_was_hashed_anew_breaks_the_row_behind_it(acted: Store, url: str) -> None:
