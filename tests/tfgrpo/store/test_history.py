@@ -88,7 +88,7 @@ def test_bytes_in_a_text_are_a_fault_and_no_defect(sqlite_url: str, statement: s
 
 def test_a_row_that_cannot_be_read_is_named_with_what_to_run(acted: Store, url: str) -> None:
     tampered(url, "UPDATE history SET contents = '{' WHERE number = 3")
-    with pytest.raises(StoreError, match="row 3 of the history of math .* --verify"):
+    with pytest.raises(StoreError, match=r"row 3 of the history of math .* --verify"):
         acted.history.of("math")
     assert acted.history.newest("math")[0] == 4
 
