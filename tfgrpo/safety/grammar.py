@@ -7,15 +7,18 @@ letters hide nothing. Mathematics passes, with LaTeX and its braces.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
 from tfgrpo.safety import redaction, spelling
-from tfgrpo.safety.wording import RULES
+from tfgrpo.safety.wording import ORDERS, RULES
 
 LONGEST: Final = 2_000
 """Characters of an entry: its words are bounded by the library, but not how long they are."""
+_JOINED: Final = re.compile(r"_+|(?<=[a-z])(?=[A-Z])")
+"""What joins the words of an order into one, as in `ignore_the_rules` and `ignoreTheRules`."""
 
 
 def fault(text: str, ours: Iterable[str] = ()) -> str | None:
@@ -32,7 +35,9 @@ def fault(text: str, ours: Iterable[str] = ()) -> str | None:
     if found := redaction.find(text):
         return f"it holds what looks like a secret or a personal datum ({found[0].kind})"
     plain = unicodedata.normalize("NFKC", text)
-    for reason, pattern in RULES:
-        if one := pattern.search(plain):
-            return f"it holds {reason} ({one.group().strip()!r})"
-    return None
+    return _broken(RULES, plain) or _broken(ORDERS, _JOINED.sub(" ", plain))
+
+
+def _broken(rules: Iterable[tuple[str, re.Pattern[str]]], text: str) -> str | None:
+    found = ((reason, pattern.search(text)) for reason, pattern in rules)
+    return next((f"it holds {reason} ({one.group().strip()!r})" for reason, one in found if one), None)

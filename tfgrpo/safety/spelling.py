@@ -14,13 +14,20 @@ from tfgrpo.safety import hidden
 
 _NOT_PRINTABLE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _AS_SHOWN: Final = ("<super>", "<sub>", "<fraction>")
-_ELLIPSIS: Final = "\u2026"
+_PLAIN: Final = frozenset("\u2026\u0e33\u0eb3\uff0c\uff1a\uff1b\uff01\uff1f\uff08\uff09")
+"""Everyday signs that NFKC writes otherwise: the ellipsis, a vowel of Thai and of Lao, the wide comma, colon,
+semicolon, marks and parentheses of Chinese and Japanese. The rules for words look at their plain form, so they hide nothing."""
 _MIXED: Final = frozenset({"CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "DESERET", "OSAGE"})
 """Scripts whose letters are taken for Latin ones."""
 _GREEK: Final = re.compile(
-    r"[A-Za-z][\u0370-\u03ff]+[A-Za-z]|[A-Za-z]\u03bf|\u03bf[A-Za-z]|[A-Za-z]\u039f|\u039f[A-Za-z]"
+    r"[A-Za-z][\u0370-\u03ff]+[A-Za-z]|[A-Za-z][\u03bfΑΒΕΖΗΙΚΜΝΟΡΤΥΧ]|[\u03bfΑΒΕΖΗΙΚΜΝΟΡΤΥΧ][A-Za-z]"
 )
-"""Greek where mathematics has none: between Latin letters, or the letter that is only taken for an o."""
+"""Greek where mathematics has none: between Latin letters, or beside one, where it is Latin to the eye itself."""
+_DRESSED: Final = re.compile(
+    "[\u1d00-\u1d2b\ua730\ua731]|[\U0001f150-\U0001f169\U0001f170-\U0001f189]{2}|(?:[\U0001f1e6-\U0001f1ff] ?){3}"
+)
+"""Letters in another dress that no language writes words with: small and turned capitals, letters in dark circles and
+boxes, and those that flags are made of (a flag is two)."""
 _MARKED: Final = re.compile(
     "[\u0334-\u0338\u20d0-\u20f0]|[A-Za-z]{2}[\u0300-\u036f]+|[A-Za-z][\u0300-\u036f]+[A-Za-z]{2}"
 )
@@ -50,6 +57,8 @@ def _disguise(text: str) -> str | None:
     """Return what hides a word behind other letters or marks."""
     if one := _MARKED.search(text):
         return f"the letters {one.group()!r} carry marks that hide them"
+    if one := _DRESSED.search(text):
+        return f"{one.group()!r} is of letters that only look Latin"
     words = _WORD.findall(text)
     if mixed := next((word for word in words if _two_scripts(word)), None):
         return f"the word {mixed!r} mixes letters of two scripts"
@@ -65,7 +74,7 @@ def _printable(sign: str) -> bool:
 
 def _compatible(sign: str) -> bool:
     """Whether a character is its own plain form. Exponents, indices and fractions say what they show."""
-    if sign == _ELLIPSIS or unicodedata.decomposition(sign).startswith(_AS_SHOWN):
+    if sign in _PLAIN or unicodedata.decomposition(sign).startswith(_AS_SHOWN):
         return True
     return unicodedata.normalize("NFKC", sign) == sign
 

@@ -1,7 +1,7 @@
 """What a lesson may not speak of: secrets, the system prompt, overriding instructions, obeying what was read.
 
-Phrases of attacks, most of them in English, a few words of nine other languages for the commonest of all. A list of
-phrases is never whole: it stops what is said plainly, and the layers behind it are for the rest. What is negated is
+Phrases of attacks, most of them in English, a few words of some twenty other languages for the commonest of all. A list
+of phrases is never whole: it stops what is said plainly, and the layers behind it are for the rest. What is negated is
 advice ("do not ignore the instructions") and passes.
 """
 
@@ -46,7 +46,7 @@ SECRETS: Final = (
     r"\b(?:your|our|their|its) (?:\w+ )?(?:keys|tokens)\b|\bprivate (?:data|information)\b",
 )
 PROMPT: Final = (
-    r"\b(?:system|developer|initial|hidden|original) (?:prompts?|messages?|instructions?)\b",
+    r"\b(?:system|developer|initial|hidden|original)[ -]?(?:prompts?|messages?|instructions?)\b",
     r"\bprompts? of the (?:system|developer|operator)\b",
     r"\b(?:stands?|comes?|came|is|was) before this (?:conversation|chat)\b",
     near(
@@ -66,7 +66,9 @@ OVERRIDES: Final = (
     r"\b(?:developer|god|admin|debug|dan) mode\b|\bact as (?:an? |the )?(?:admin\w*|root|superuser|operator)\b",
     r"\byou are now\b|\bfrom now on\b|\bnew instructions\b|\byour new (?:task|role|goal|job|purpose)\b",
     r"\bpretend (?:to be|you)\b|\bnever refuse\b|\brefuse no\w*\b|\balways comply\b|\bwithout (?:any )?limits\b",
-    r"\bno (?:rules|restrictions|limits) apply\b",
+    r"\bno (?:rules|restrictions|limits) apply\b|\brole-?play(?:ing)? as\b",
+    r"\b(?:with|has|have|having) no (?:rules|restrictions|limits|limitations|filters?|guardrails)\b",
+    r"\b(?:unrestricted|uncensored|unfiltered|jailbroken) (?:\w+ )?(?:assistant|model|AI|agent|persona|mode)\b",
     near(
         _NOT, 1, r"(?:follow|obey|respect|heed)", 2, r"(?:instructions|directives|guidelines|polic(?:y|ies)|the rules)"
     ),
@@ -96,8 +98,23 @@ ELSEWHERE: Final = (
     r"\b(?:игнорир|забуд|наруш)\w*\W+(?:\w+\W+){0,4}?(?:инструкц|указан|правил)\w*",
     r"(?:忽略|无视|無視|忘记|忘記|违反).{0,8}(?:指令|指示|规则|規則|提示|说明)",
     r"(?:指示|命令|ルール|規則).{0,6}(?:無視|忘れ)",
+    r"(?:지시|명령|규칙|지침|안내).{0,6}(?:무시|잊)",
+    r"(?:تجاهل|انس[َى]?|نادیده).{0,20}(?:التعليمات|تعليمات|القواعد|الأوامر)|(?:دستور|قوانین|قواعد).{0,20}نادیده",
+    r"(?:התעלם|התעלמ\w|שכח).{0,20}(?:הוראות|ההוראות|כללים|הכללים)",
+    r"(?:निर्देश|नियम|आदेश).{0,12}(?:अनदेख|नज़रअंदाज़|नजरअंदाज|भूल|उपेक्षा)",
+    r"(?:ไม่ต้องสนใจ|เพิกเฉย|ละเว้น|ลืม).{0,20}(?:คําสั่ง|กฎ)",
+    r"\b(?:talimat|kural|yönerge|komut)\w*\W+(?:\w+\W+){0,3}?(?:yok say|görmezden gel|unut|dikkate alma)\w*",
+    r"\b(?:ignoruj|zignoruj|zapomnij|pomiń|pomijaj)\w*\W+(?:\w+\W+){0,4}?(?:instrukcj|poleceni|zasad|wytyczn)\w*",
+    r"\b(?:ignoruj|zapomeň|zapomeňte|nedodržuj)\w*\W+(?:\w+\W+){0,4}?(?:pokyn|instrukc|pravid)\w*",
+    r"\b(?:ignorer|glöm|glem|bortse|åsidosätt|tilsidesæt)\w*\W+(?:\w+\W+){0,4}?(?:instruktion|instruksjon|instruks|regl|regel)\w*",
+    r"\b(?:bỏ qua|phớt lờ|quên)\W+(?:\w+\W+){0,4}?(?:hướng dẫn|chỉ dẫn|chỉ thị|quy tắc|lệnh)",
+    r"\b(?:abaikan|lupakan|hiraukan)\W+(?:\w+\W+){0,4}?(?:instruksi|arahan|perintah|aturan|peraturan)\w*",
+    r"\b(?:αγνόησ|αγνοήσ|ξέχασ|παράβλεψ)\w*\W+(?:\w+\W+){0,4}?(?:οδηγί|εντολ|κανόν)\w*",
+    r"\b(?:ігнору|забуд|поруш)\w*\W+(?:\w+\W+){0,4}?(?:інструкц|вказівк|правил)\w*",
 )
-"""The same in German, Spanish, French, Italian, Portuguese, Dutch, Russian, Chinese and Japanese."""
+"""The same in other languages: German, Spanish, French, Italian, Portuguese, Dutch, Russian, Chinese, Japanese, Korean,
+Arabic, Persian, Hebrew, Hindi, Thai, Turkish, Polish, Czech, the Scandinavian ones, Vietnamese, Indonesian, Greek,
+Ukrainian. Words of those without capitals or spaces are looked for anywhere."""
 OBEDIENCE: Final = (
     near(_OBEY, 4, _ORDERS, 1, "(?:in|inside|within|on|from|of|by|that)", 3, _READ),
     near("(?:do|act|follow|answer)", 1, "(?:as|what|whatever|everything)", 3, _READ, 4, _SAYS),

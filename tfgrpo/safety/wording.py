@@ -22,13 +22,32 @@ _PATTERNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("a template's field", (r"(?<![\w}\]_^\\{])\{[a-z_][a-z0-9_.]+\}",)),
     (
         "a marker of messages",
-        (r"<\|[\w ]+\|>", r"\[/?(?:INST|SYS|SYSTEM|USER|ASSISTANT|TOOL)\]", "<<<", ">>>", "</?SYS>>", "^#+ "),
+        (
+            r"<\|[\w ]+\|>",
+            r"\[/?(?:INST|SYS|SYSTEM|USER|ASSISTANT|TOOL)\]",
+            "<<<",
+            ">>>",
+            "</?SYS>>",
+            "^#+ ",
+            r"[\u2039\u00ab\u27e8\u3008\u3010\u300c\u300e]\s?(?:system|assistant|developer|tool)\s?[\u203a\u00bb\u27e9\u3009\u3011\u300d\u300f]",
+            r"\|\s*(?:role|system|assistant)\s*\|",
+        ),
     ),
+    ("a comment of code", (r"^\s*(?://|--|;;)\s", r"/\*|\*/")),
     ("a tag", (r"<\s?/?\s?[a-z][\w:-]*(?:\s+[\w-]+\s*=[^<>]*)?\s*/?>", "&lt;/?[a-z]", "<!--", r"<!\[")),
     ("the form of an entry", (r"^\s*\[e\d+\]",)),
     ("the mark of something redacted", (r"\[redacted\b",)),
     ("JSON of an answer", (r"\"(?:operations?|ids|lessons?|role|tool_calls|function_call)\"\s*:",)),
-    ("an escape", (r"\\u\{?[0-9a-f]{4}", r"\\x[0-9a-f]{2}\b", r"&#x?\w+;?", r"&[a-z]{2,8};", "(?:%[0-9a-f]{2}){2,}")),
+    (
+        "an escape",
+        (
+            r"\\u\{?[0-9a-f]{4}",
+            r"\\x(?:[0-9a-f]{2}\b|\d[0-9a-f])",
+            r"&#x?\w+;?",
+            r"&[a-z]{2,8};",
+            "(?:%[0-9a-f]{2}){2,}",
+        ),
+    ),
     ("a word spaced out", (r"(?<![^\s\"'(])(?:[^\W\d_][ .*_|-]){4,}[^\W\d_](?!\w)",)),
     (
         "encoded text",
@@ -71,6 +90,7 @@ _PATTERNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
             r"\b[a-z][\w-]*\.[a-z]{2,}/\w",
             r"\b(?:\[dot\]|\(dot\)|dot) (?:com|org|net|io)\b",
             r"[a-z0-9]\s?[\[({]\s?(?:\.|dot)\s?[\])}]\s?[a-z]{2}",
+            r"\bxn--\w|\w\.(?:рф|рус|онлайн|сайт|москва|укр|бг|中国|公司|网络|在线|网址|한국|भारत)(?!\w)",
             r"[a-z0-9][\u3002\uff61][a-z]{2}|[a-z0-9] \.(?:com|org|net|io)\b",
         ),
     ),
@@ -79,7 +99,7 @@ _PATTERNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
         (
             r"(?:^|[\s\"'`(=:])(?:~|\.{1,2})?/[a-z_.][\w.-]*",
             r"(?:^|[\s\"'`(])\.{1,2}/",
-            r"\b[a-z]:\\(?:[a-z]+\\|users)",
+            r"\b[a-z]:\\(?:[a-z]+\\|(?:users|windows|program|temp)\b)",
             r"\b[\w-]+/[\w./-]*\w\.[a-z]{2,4}\b",
             r"\b(?:etc|proc|usr|var|tmp)/\w|\bid_rsa\b|(?<![\w~])~root\b",
             r"(?:^|[\s\"'`(])\.(?:env|ssh|git|aws|bashrc|profile|npmrc|netrc|kube|docker)\b",
@@ -95,6 +115,7 @@ _PATTERNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
             r"\b(?:pip3?|npm|brew|apt(?:-get)?) install\b",
             r"\bpython3? -[cm]\b|\bnode -e\b|\bsh -c\b|\bos\.(?:remove|popen|unlink)\b|\bimport (?:os|socket)\b",
             r"\b(?:drop|truncate) table\b",
+            r"\$\(\w[\w ./-]*\)(?![^$]*\$)",
             r"(?:&&|;|\|)\s*(?:rm|curl|sh|bash|ls|cat|nc)\b",
         ),
     ),
@@ -104,6 +125,8 @@ _PATTERNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
             r"(?:^|[.;!?\"'`\]*>(|-])\s*(?:system|assistant|user|developer|human|tool|instructions?)\s*[)\]*]{0,2}\s*:",
             r"\b(?:system|developer|admin\w*|operator) (?:says?|said|orders?|notes?|notice|override|update|alert)\s*:",
             r"(?:^|[.;!?])\s*(?-i:SYSTEM|ASSISTANT|DEVELOPER)\s+\W",
+            r"(?:^|[.;!?])\s*\W{0,3}(?:system|assistant|developer)\W{0,3}\s*[\u2013\u2014]",
+            r"(?:^|[.;!?])\s*(?:\*\*|__)(?:system|assistant|user|developer|tool)(?:\*\*|__)",
             r"\brole\s?[=:]\s?[\"']?(?:system|assistant|developer)\b",
         ),
     ),
@@ -115,3 +138,5 @@ _PATTERNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
 
 RULES: Final = tuple((reason, re.compile("|".join(patterns), re.IGNORECASE)) for reason, patterns in _PATTERNS)
 """Reasons, each as it ends the sentence "it holds ...", with what they are given for."""
+ORDERS: Final = RULES[-2:]
+"""Those for orders. Words joined into one are looked at for them alone: tools are named `reset_password`."""
