@@ -15,8 +15,8 @@ from tfgrpo.safety import hidden
 _NOT_PRINTABLE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _AS_SHOWN: Final = ("<super>", "<sub>", "<fraction>")
 _PLAIN: Final = frozenset("\u2026\u0e33\u0eb3\uff0c\uff1a\uff1b\uff01\uff1f\uff08\uff09")
-"""Everyday signs that NFKC writes otherwise: the ellipsis, a vowel of Thai and of Lao, the wide comma, colon,
-semicolon, marks and parentheses of Chinese and Japanese. The rules for words look at their plain form, so they hide nothing."""
+"""Everyday signs that NFKC writes otherwise: the ellipsis, a vowel of Thai and of Lao, and the wide punctuation of
+Chinese and Japanese. The rules for words look at their plain form, so they hide nothing."""
 _MIXED: Final = frozenset({"CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "DESERET", "OSAGE"})
 """Scripts whose letters are taken for Latin ones."""
 _GREEK: Final = re.compile(
