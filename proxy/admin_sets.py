@@ -18,10 +18,8 @@ from starlette.responses import JSONResponse, Response
 
 from proxy import hand_written, json_bodies
 from proxy.deployments import Deployments
-from proxy.errors import ProxyError
 from proxy.hand_written import Lesson
 from proxy.json_bodies import Body
-from proxy.settings import SET_NAME
 from tfgrpo.errors import NotFound
 from tfgrpo.library import Limits
 from tfgrpo.store import Store
@@ -123,7 +121,7 @@ class SetsApi:
 
     async def add_version(self, request: Request) -> Response:
         """Store a version by hand."""
-        name = _new_set(request.path_params["set"])
+        name = hand_written.set_name(request.path_params["set"])
         body = await _body(request, NewVersion)
 
         def library(versions: Sequence[Version]) -> Library:
@@ -208,17 +206,6 @@ async def _body(request: Request, model: type[_M], *, may_be_empty: bool = False
     raw = await json_bodies.read(request.receive, limit=BODY_BYTES)
     value = {} if may_be_empty and not raw.strip() else json_bodies.parsed(raw)
     return json_bodies.checked(model, value)
-
-
-def _new_set(name: str) -> str:
-    if not SET_NAME.fullmatch(name):
-        raise ProxyError(
-            400,
-            f"{name!r} is no name of a set: lower-case letters, digits, '.', '_' and '-', at most 64",
-            code="invalid_value",
-            param="set",
-        )
-    return name
 
 
 def _summary(version: Version) -> dict[str, Any]:

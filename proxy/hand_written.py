@@ -13,6 +13,7 @@ from pydantic import field_validator
 
 from proxy.errors import ProxyError
 from proxy.json_bodies import Body
+from proxy.settings import SET_NAME
 from tfgrpo.types import Experience, Library, Version
 
 LONGEST_TEXT = 2000
@@ -43,6 +44,18 @@ class Lesson(Body):
         if value is not None and not ID.fullmatch(value):
             raise ValueError("must be letters, digits, '.', '_' and '-', at most 64")
         return value
+
+
+def set_name(name: str) -> str:
+    """Return a name that a request can ask for.
+
+    Raises:
+        ProxyError: 400, it is none: a version under it could never be served.
+    """
+    if not SET_NAME.fullmatch(name):
+        said = f"{name[:80]!r} is no name of a set: lower-case letters, digits, '.', '_' and '-', at most 64"
+        raise ProxyError(400, f"set {said}", code="invalid_value", param="set")
+    return name
 
 
 def library(lessons: Sequence[Lesson], versions: Sequence[Version], *, parent: int | None) -> Library:

@@ -27,6 +27,8 @@ _SAID = {
     "bool_type": "must be true or false",
     "string_type": "must be a string",
     "list_type": "must be a list",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
     "tuple_type": "must be a list",
     "dict_type": "must be an object",
     "model_type": "must be an object",
@@ -61,7 +63,7 @@ def parsed(body: bytes) -> Any:
     A number of more digits than Python reads becomes infinite, which no field takes: so it is the field that is named.
     """
     try:
-        value = json.loads(body, parse_int=_integer)
+        value = json.loads(str(body, "utf-8-sig"), parse_int=_integer)
         _refuse_lone_surrogates(value)
     except RecursionError as error:
         raise ProxyError(400, "the body is nested too deeply", code="invalid_json") from error

@@ -89,13 +89,15 @@ class SetPages:
 
     async def edit(self, request: Request) -> Response:
         """Show the form that makes a version by hand from another."""
-        name, number = request.path_params["set"], Form.query(request).number("parent") or EMPTY_VERSION
+        name = hand_written.set_name(request.path_params["set"])
+        number = Form.query(request).number("parent") or EMPTY_VERSION
         parent = await asyncio.to_thread(self._sets.version, name, number)
         return pages.page("edit.html", token=request.state.token, name=name, parent=parent, blank=range(_BLANK_LINES))
 
     async def store_edit(self, request: Request, form: Form) -> Response:
         """Say what an edit changes; store it when that was confirmed."""
-        name, parent, body = request.path_params["set"], form.number("parent"), _edited(form)
+        name = hand_written.set_name(request.path_params["set"])
+        parent, body = form.number("parent"), _edited(form)
 
         def library(versions: Sequence[Version]) -> Library:
             return hand_written.library(body.experiences, versions, parent=parent)

@@ -114,7 +114,7 @@ class TrainingPages:
         run = self._store.runs.run(request.path_params["run"])
         values: dict[str, Any] = {"run": run, "state": self._state(run)}
         if run.status != "running":
-            values |= {"record": Record.of(run)}
+            values |= {"record": Record.of(run), "deployment": self._store.sets.deployment(run.set)}
         return pages.page(template, token=request.state.token, words=words, **values)
 
     def _state(self, run: Run) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Dialog, Error, Page, sync_playwright
+from playwright.sync_api import Browser, Dialog, Error, Page, expect, sync_playwright
 
 from tests.conftest import RunningProxy
 
@@ -29,6 +29,7 @@ def chromium() -> Iterator[Browser]:
     """One browser for the tests of a file: while it runs, no other event loop may run in this thread."""
     if CHROMIUM is None:
         pytest.skip("no chromium on this machine, so no page was tried in a browser: apt-get install chromium")
+    expect.set_options(timeout=_PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield browser

@@ -57,6 +57,9 @@ def test_a_person_goes_from_a_data_set_to_a_live_version(
     press(page, "Deploy…")
     press(page, "Deploy")
     expect(page.locator("main")).to_contain_text("Revision 1")
+    page.goto(run)
+    expect(page.locator("main")).to_contain_text("Version 1 is live now.")
+    expect(page.get_by_role("link", name="Deploy version 1…")).to_have_count(0)
 
 
 def test_the_tasks_that_the_readme_names_are_those_of_the_simulated_provider() -> None:

@@ -181,6 +181,13 @@ def test_a_field_that_does_not_fit_is_named(person: Browser, path: str, fields: 
     assert f'role="alert">{named} ' in text(answer)
 
 
+@pytest.mark.parametrize("name", ["Law", "a%20b", "%00", "x" * 65])
+def test_a_name_that_no_request_can_ask_for_gets_no_version(person: Browser, name: str) -> None:
+    assert person.get(f"/admin/sets/{name}/edit").status == 400
+    answer = person.send(f"/admin/sets/{name}/edit", id="", text="Show each step.", confirmed="yes")
+    assert (answer.status, "is no name of a set" in text(answer)) == (400, True)
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [

@@ -43,6 +43,13 @@ def test_half_a_surrogate_pair_is_a_400_that_names_the_field(body: bytes, param:
     assert (param or "the body") in caught.value.message
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "latin-1"])
+def test_json_is_utf_8_and_nothing_else(encoding: str) -> None:
+    with pytest.raises(ProxyError) as caught:
+        json_bodies.parsed('{"comment": "é"}'.encode(encoding))
+    assert (caught.value.status, caught.value.message) == (400, "the body is not JSON: it is not UTF-8 text")
+
+
 @pytest.mark.parametrize("digits", ["9" * 5000, "-" + "9" * 5000])
 def test_a_number_of_more_digits_than_python_reads_is_no_finite_one(digits: str) -> None:
     value = json_bodies.parsed(f'{{"value": {digits}, "choice": 12}}'.encode())

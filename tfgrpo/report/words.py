@@ -18,8 +18,8 @@ def outcome(run: Record) -> str:
     if result.version is None:
         return "The library did not change, so there is no new version."
     parent = "nothing" if not result.parent else f"version {result.parent}"
-    deployed = "It is deployed" if result.deployed else "It is not deployed"
-    return f"The run made {run.set}@{result.version}, from {parent}. {deployed}; its status is {result.status}."
+    deployed = "deployed it" if result.deployed else "did not deploy it"
+    return f"The run made {run.set}@{result.version}, from {parent}. Status: {result.status}. The run {deployed}."
 
 
 def gate(found: Gate | None) -> str:

@@ -73,7 +73,7 @@ def everywhere(text: str) -> dict[str, Any]:
     "shown",
     [
         "s@4",
-        "status is helps",
+        "Status: helps",
         "0.700",
         "+0.100 to +0.300",
         "below 0.080",
