@@ -72,7 +72,8 @@ class SetPages:
             measured = self._evidence.newest("ablation", name, number)
             worth = {one["id"]: one for one in measured.result.get("entries", ())} if measured else {}
             standing = self._reviews.standings(name).get(number)
-            return {"version": found, "measured": measured, "worth": worth, "standing": standing}
+            asked = self._reviews.required
+            return {"version": found, "measured": measured, "worth": worth, "standing": standing, "asked": asked}
 
         return pages.page("version.html", token=request.state.token, name=name, **await asyncio.to_thread(work))
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.conftest import RunningProxy, StartProxy, StartUpstream
@@ -12,7 +14,10 @@ VERSION = "/admin/api/sets/math/versions/1"
 
 @pytest.fixture
 def proxy(start_proxy: StartProxy, start_upstream: StartUpstream) -> RunningProxy:
-    made = start_proxy(start_upstream(chat).base_url, training={"approval": "required"})
+    return learned(start_proxy(start_upstream(chat).base_url, training={"approval": "required"}))
+
+
+def learned(made: RunningProxy) -> RunningProxy:
     store = Store.open(made.settings.store.url)
     store.sets.add_version("math", library.from_texts(["Check the sign."]), status="helps", run="r")
     store.close()
@@ -46,3 +51,12 @@ def test_approval_needs_no_body_and_a_rejection_needs_a_reason(proxy: RunningPro
 
 def test_a_version_that_is_not_there_is_a_404(proxy: RunningProxy) -> None:
     assert proxy.request("POST", "/admin/api/sets/math/versions/7/approve").status == 404
+
+
+def test_a_page_tells_apart_what_awaits_approval_and_what_needs_none(
+    proxy: RunningProxy, start_proxy: StartProxy, tmp_path: Path
+) -> None:
+    free = learned(start_proxy(store={"url": f"sqlite:///{tmp_path / 'free.db'}"}))
+    pages = [one.request("GET", "/admin/sets/math/versions/1").body.decode() for one in (proxy, free)]
+    assert ["(none is required)" in page for page in pages] == [False, True]
+    assert all("awaiting" in page for page in pages)

@@ -22,6 +22,11 @@ class Reviews:
         self._database = database
         self._required = rules.approval
 
+    @property
+    def required(self) -> bool:
+        """Whether what a run learned needs a person's word before it is deployed."""
+        return self._required
+
     def standings(self, set_name: str) -> dict[int, Standing]:
         """Return how the versions of a set stand; one that needs no word and has none is not in it."""
         return self._database.read(lambda connection: _standings(connection, set_name))
