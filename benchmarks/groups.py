@@ -62,14 +62,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--exchanges", type=int, default=EXCHANGES, help=f"how many are recorded ({EXCHANGES})")
     parser.add_argument("--store", type=Path, help="a file to keep the store in, used again when it is there")
     parser.add_argument("--one", choices=sorted(WAYS), help=argparse.SUPPRESS)
+    parser.add_argument("--fill", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
+    if asked.fill:
+        fill(asked.store, asked.exchanges)
+        return 0
     if asked.one is not None:
         return _form(asked.one, asked.store)
     with tempfile.TemporaryDirectory() as folder:
         store = asked.store or Path(folder) / "groups.db"
         if not store.exists():
             started = time.monotonic()
-            fill(store, asked.exchanges)
+            # In a process of its own: a child begins with the most memory that its parent ever had.
+            _run("--fill", "--exchanges", str(asked.exchanges), "--store", str(store))
             _say(f"made a store of {asked.exchanges} exchanges in {time.monotonic() - started:.0f} s")
         found = [_measured(name, store) for name in WAYS]
     _say("| way | seconds | of a processor | MiB | groups |\n|---|---|---|---|---|")
@@ -172,9 +177,13 @@ def _form(name: str, path: Path) -> int:
 
 
 def _measured(name: str, path: Path) -> Took:
-    command = [sys.executable, "-m", "benchmarks.groups", "--one", name, "--store", str(path)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, env=dict(os.environ))  # noqa: S603
-    return Took(name, *json.loads(done.stdout))
+    return Took(name, *json.loads(_run("--one", name, "--store", str(path))))
+
+
+def _run(*arguments: str) -> str:
+    command = [sys.executable, "-m", "benchmarks.groups", *arguments]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=dict(os.environ))  # noqa: S603
+    return done.stdout
 
 
 def _say(text: str) -> None:
