@@ -32,7 +32,7 @@ serve: setup
 
 test: setup
 	@echo "test: running the test suite, two tests at a time"
-	@$(BIN)/python -m pytest -n 2 --dist worksteal
+	@$(BIN)/python -m pytest -n 3 --dist worksteal
 
 check: lint types test
 
