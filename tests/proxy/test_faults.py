@@ -48,6 +48,43 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
         subprocess.run(["/bin/umount", "-l", str(folder)], check=True)  # noqa: S603
 
 
+class BreakableDisk:
+    """A disk in a file that turns read-only when told to, as one with a fault does; only root may have it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._image = folder.with_suffix(".img")
+        folder.mkdir()
+        with self._image.open("wb") as file:
+            file.truncate(64 << 20)
+        if not (self._does("/sbin/mkfs.ext4", "-q", "-F", str(self._image)) and self.mount()):
+            pytest.skip("a disk in a file can be mounted by root only, with ext4's tools")
+
+    def mount(self) -> bool:
+        return self._does("/bin/mount", "-o", "loop,errors=remount-ro", str(self._image), str(self._folder))
+
+    def unmount(self) -> bool:
+        return self._does("/bin/umount", str(self._folder))
+
+    def turn_read_only(self) -> None:
+        mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+        device = next(Path(of).name for of, at, *_ in mounts if at == str(self._folder))
+        Path(f"/sys/fs/ext4/{device}/trigger_fs_error").write_text("1")
+
+    @staticmethod
+    def _does(*command: str) -> bool:
+        with suppress(FileNotFoundError):
+            return subprocess.run(command, capture_output=True, check=False).returncode == 0  # noqa: S603
+        return False
+
+
+@pytest.fixture
+def breakable(tmp_path: Path) -> Iterator[BreakableDisk]:
+    disk = BreakableDisk(tmp_path / "disk")
+    yield disk
+    disk.unmount()
+
+
 def fill(disk: Path) -> Path:
     """Leave no room on a disk; what is returned holds it all."""
     ballast = disk / "ballast"
@@ -93,6 +130,31 @@ def test_on_a_full_disk_with_nowhere_else_to_go_what_is_dropped_is_counted(
         assert proxy.request("GET", "/status").json["recorder"]["dropped"] > 0
         ballast.unlink()
         assert until(lambda: state(proxy) == "ready")
+
+
+def test_a_disk_that_turns_read_only_stops_no_traffic_and_what_was_meant_for_it_comes_back(
+    start_proxy: StartProxy, upstream: RawUpstream, breakable: BreakableDisk, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'disk' / 'store.db'}"
+    proxy = start(start_proxy, upstream, url, tmp_path)
+    proxy.deploy("s", "Check units.")
+    before = proxy.chat("before").headers["x-tfgrpo-exchange"]
+    assert label(proxy, before, feedback_id="fb-before").status == 200
+    breakable.turn_read_only()
+    during = [proxy.chat(f"task {number}") for number in range(20)]
+    assert {(answer.status, answer.headers["x-tfgrpo-set"]) for answer in during} == {(200, "s@1")}
+    refused = label(proxy, before, feedback_id="fb-during")
+    assert (refused.status, refused.json["error"]["code"]) == (503, "store_unavailable")
+    assert until(lambda: state(proxy) == "degraded")
+    proxy.stop()
+    assert breakable.unmount()
+    assert breakable.mount()
+    again = start(start_proxy, upstream, url, tmp_path)
+    assert label(again, before, feedback_id="fb-before").json["status"] == "duplicate"
+    assert again.chat("after").headers["x-tfgrpo-set"] == "s@1"
+    asked = {before, *(answer.headers["x-tfgrpo-exchange"] for answer in during)}
+    assert until(lambda: asked <= {one.id for one in again.recorded()})
+    again.stop()
 
 
 def test_a_store_on_a_read_only_disk_refuses_the_start(tmp_path: Path) -> None:
