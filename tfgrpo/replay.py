@@ -83,10 +83,14 @@ def logged_tasks(
 
 
 def _of_others(store: Store, placed: Iterable[tuple[str, Placed]]) -> Iterator[tuple[str, Placed]]:
-    """Yield the labels that were not given by the key that made what they speak of."""
+    """Yield the labels with a reference that were not given by the key that made what they speak of."""
+    by_app: dict[str, list[Placed]] = defaultdict(list)
     for app, one in placed:
-        if one.label.credential not in store.makers.keys_of(app, [one.trajectory])[one.trajectory]:
-            yield app, one
+        if one.label.reference is not None:
+            by_app[app].append(one)
+    for app, some in by_app.items():
+        keys = store.makers.keys_of(app, sorted({one.trajectory for one in some}))
+        yield from ((app, one) for one in some if one.label.credential not in keys[one.trajectory])
 
 
 def _references(labels: Iterable[tuple[str, Placed]], groups: Mapping[str, Iterable[Attempt]]) -> dict[str, str]:
