@@ -77,10 +77,6 @@ def _moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def _second(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
 def _age(seconds: float) -> str:
     minutes = int(seconds // 60)
     hours, days = minutes // 60, minutes // 1440
@@ -148,7 +144,6 @@ _ENGINE.filters |= {
     "lasting": _lasting,
     "moment": _moment,
     "percent": _percent,
-    "second": _second,
     "seconds": _seconds,
     "share": _share,
     "short": _short,

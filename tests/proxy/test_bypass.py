@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,6 @@ from tests.upstreams import chat
 
 SECOND = 1.0
 ROUTES = [{"set": "s", "models": ["*"]}]
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'store.db'}"
-        return
-    started: Server = request.getfixturevalue("postgresql")
-    with started.database() as address:
-        yield address
 
 
 def start(start_proxy: StartProxy, start_upstream: StartUpstream, url: str, **sections: Any) -> RunningProxy:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from proxy.errors import ProxyError
 from proxy.record_modes import RecordMode, lowered
 from proxy.settings import load
 from tests.conftest import RunningProxy, StartProxy, StartUpstream
-from tests.postgresql import Server
 from tests.upstreams import RawUpstream, chat
 from tfgrpo import experiment
 from tfgrpo.store import Store
@@ -25,16 +24,6 @@ Start = Callable[..., RunningProxy]
 @pytest.fixture
 def upstream(start_upstream: StartUpstream) -> RawUpstream:
     return start_upstream(chat)
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'store.db'}"
-        return
-    started: Server = request.getfixturevalue("postgresql")
-    with started.database() as address:
-        yield address
 
 
 @pytest.fixture
