@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from tfgrpo.safety import redaction, spelling
-from tfgrpo.safety.wording import ORDERS, RULES
+from tfgrpo.safety.wording import orders, rules
 
 LONGEST: Final = 2_000
 """Characters of an entry: its words are bounded by the library, but not how long they are."""
@@ -35,7 +35,7 @@ def fault(text: str, ours: Iterable[str] = ()) -> str | None:
     if found := redaction.find(text):
         return f"it holds what looks like a secret or a personal datum ({found[0].kind})"
     plain = unicodedata.normalize("NFKC", text)
-    return _broken(RULES, plain) or _broken(ORDERS, _JOINED.sub(" ", plain))
+    return _broken(rules(), plain) or _broken(orders(), _JOINED.sub(" ", plain))
 
 
 def _broken(rules: Iterable[tuple[str, re.Pattern[str]]], text: str) -> str | None:

@@ -6,6 +6,7 @@ Each must let ordinary advice pass: `docs/security.md` says how often they do no
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Final
 
 from tfgrpo.safety import talk
@@ -136,7 +137,16 @@ _PATTERNS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("an order to obey what was read", talk.OBEDIENCE),
 )
 
-RULES: Final = tuple((reason, re.compile("|".join(patterns), re.IGNORECASE)) for reason, patterns in _PATTERNS)
-"""Reasons, each as it ends the sentence "it holds ...", with what they are given for."""
-ORDERS: Final = RULES[-2:]
-"""Those for orders. Words joined into one are looked at for them alone: tools are named `reset_password`."""
+
+@cache
+def rules() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Return reasons, each as it ends the sentence "it holds ...", with what they are given for.
+
+    Made when first asked for: it takes some 50 ms, and a proxy without lessons never asks.
+    """
+    return tuple((reason, re.compile("|".join(patterns), re.IGNORECASE)) for reason, patterns in _PATTERNS)
+
+
+def orders() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Return those for orders. Words joined into one are looked at for them alone: tools are named `reset_password`."""
+    return rules()[-2:]
