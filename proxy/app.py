@@ -28,17 +28,16 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from starlette.types import ASGIApp
 from uvicorn.config import STARTUP_FAILURE
 
-from proxy import admin, dashboard, websockets
-from proxy.admin_experiment import ExperimentApi
+from proxy import websockets
 from proxy.auth import Keys
 from proxy.bookkeeping import Bookkeeper
 from proxy.bypass import Bypass
 from proxy.client import Client, Receive, Scope, Send
+from proxy.control import Worker, control_of
 from proxy.cors import Application, Cors
 from proxy.deployments import Deployments
 from proxy.errors import STOPPED, ProxyError
@@ -61,10 +60,9 @@ from proxy.retention import Retention
 from proxy.reward_hours import RewardHours
 from proxy.routing import Router
 from proxy.scheduler import Scheduler, parse
-from proxy.settings import DEFAULT_APP, Settings, load
+from proxy.settings import Settings, load
 from proxy.spill import Spill
 from proxy.telemetry import Meter, Sources, Telemetry
-from proxy.trainings import Datasets, Trainings
 from proxy.upstream import HttpUpstream
 from tfgrpo import secret_values
 from tfgrpo.errors import TfgrpoError
@@ -159,7 +157,6 @@ class Parts:
         self._bypass = Bypass(store, configured=settings.server.bypass, peers=peers)
         self._retention = Retention(store, experiments, settings.retention, sums=_reward_hours(settings, store))
         self._scheduler = _scheduler(settings, store, config)
-        self._trainings = Trainings(store, config=config)
         self._router = Router(settings)
         self._litellm = LitellmUpstream(settings, self._router.models)
         self._origins = Origins(store) if len(self._router.upstreams) > 1 else None
@@ -182,42 +179,24 @@ class Parts:
         targets = Targets(store, self._recorder, ids, keys, [app.name for app in settings.apps])
         self._feedback = FeedbackEndpoint(keys, targets, self._labels)
         self._keys = keys
-        self._admin, self._dashboard = self._control(settings, experiments, secret=secret)
         self._telemetry = self._observed(settings, experiments)
         self._health = self._healthy()
+        self._control = control_of(self._worker(settings, config, experiments, secret=secret))
 
-    def _control(self, settings: Settings, experiments: Experiments, *, secret: bytes) -> tuple[ASGIApp, ASGIApp]:
-        """Make the admin API and the dashboard."""
-        store, deployments, keys = self._store, self._deployments, self._keys
-        limits = settings.training.deployable
-        live = ExperimentApi(experiments, settings.promotion.mode)
-        self._overview = dashboard.OverviewPages(
-            store,
-            deployments,
-            experiments,
-            status=self._status,
-            budget=dashboard.Budget(settings.training.budget, chosen=settings.training.selected is not None),
-            mode=settings.promotion.mode,
+    def _worker(self, settings: Settings, config: Path | None, experiments: Experiments, *, secret: bytes) -> Worker:
+        """Return what administrators see and change of all this."""
+        return Worker(
+            settings=settings,
+            config=config,
+            secret=secret,
+            store=self._store,
+            deployments=self._deployments,
+            experiments=experiments,
+            labels=self._labels,
+            bypass=self._bypass,
+            keys=self._keys,
+            status=self._health.status,
         )
-        training = _training_pages(settings, store, self._trainings)
-        apps = [DEFAULT_APP, *(app.name for app in settings.apps)]
-        return (
-            admin.create(store, deployments, keys, live, limits, bypass=self._bypass),
-            dashboard.create(
-                store,
-                deployments,
-                keys,
-                secret,
-                overview=self._overview,
-                training=training,
-                labels=self._labels,
-                apps=apps,
-                limits=limits,
-            ),
-        )
-
-    def _status(self) -> dict[str, Any]:
-        return self._health.status()
 
     def _healthy(self) -> Health:
         return Health(
@@ -262,10 +241,9 @@ class Parts:
 
     async def stop(self) -> None:
         """Stop in the reverse order of what depends on what: nothing is lost that was taken in."""
-        await self._trainings.stop()
+        await self._control.stop()
         if self._scheduler is not None:
             await self._scheduler.stop()
-        await self._overview.stop()
         await self._retention.stop()
         if self._promotion is not None:
             await self._promotion.stop()
@@ -316,10 +294,8 @@ class Parts:
         await client.send(body, more=False)
 
     async def _own(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
-        if path.startswith("/admin/api") or path == admin.DOCUMENT:
-            await self._admin(scope, receive, send)
-        elif path == "/admin" or path.startswith("/admin/"):
-            await self._dashboard(scope, receive, send)
+        if path == "/admin" or path.startswith("/admin/"):
+            await self._control(scope, receive, send)
         elif path in PATHS and scope["method"] in ("GET", "HEAD"):
             await self._health(path, send)
         elif path == "/metrics" and self._telemetry.meter is not None:
@@ -358,12 +334,6 @@ def _scheduler(settings: Settings, store: Store, config: Path | None) -> Schedul
         return None
     named = dict.fromkeys([name for app in settings.apps for name in app.sets] + [r.set for r in settings.routes])
     return Scheduler(store, parse(settings.training.schedule), sets=tuple(named), config=config)
-
-
-def _training_pages(settings: Settings, store: Store, trainings: Trainings) -> dashboard.TrainingPages:
-    datasets = Datasets(settings.outage.folder_for(settings.store.url).with_suffix(".datasets"))
-    grader = settings.training.grader
-    return dashboard.TrainingPages(store, trainings, datasets, grader.name if grader is not None else None)
 
 
 def _experiments(settings: Settings, store: Store) -> Experiments:

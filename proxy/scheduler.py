@@ -8,6 +8,7 @@ the proxy stops.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import re
 import sys
@@ -18,9 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-
-from croniter import croniter
-from croniter.croniter import CroniterError
+from types import ModuleType
 
 from tfgrpo.errors import StoreError, UsageError
 from tfgrpo.store import Store
@@ -55,7 +54,7 @@ class Schedule:
         if self.every is not None:
             return float((int(now) // self.every + 1) * self.every)
         local = datetime.fromtimestamp(now, UTC).astimezone()
-        following: datetime = croniter(self.cron, local).get_next(datetime)
+        following: datetime = _croniter().croniter(self.cron, local).get_next(datetime)
         return following.timestamp()
 
 
@@ -68,14 +67,19 @@ def parse(text: str) -> Schedule:
     found = _EVERY.fullmatch(text.strip())
     if found is not None and int(found.group(1)) > 0:
         return Schedule(every=int(found.group(1)) * _SECONDS[found.group(2)])
-    if found is None and len(text.split()) == _CRON_FIELDS and croniter.is_valid(text):
+    if found is None and len(text.split()) == _CRON_FIELDS and _croniter().croniter.is_valid(text):
         schedule = Schedule(cron=text.strip())
         try:
             schedule.after(time.time())
-        except CroniterError as error:
+        except _croniter().CroniterError as error:
             raise UsageError(f"{KEY}: {text!r} names no day that comes", field=KEY) from error
         return schedule
     raise UsageError(f'{KEY}: {text!r} is neither like "every 6h" nor a cron line like "0 3 * * *"', field=KEY)
+
+
+def _croniter() -> ModuleType:
+    """Return the reader of cron lines, loaded only where one is configured: few are, and it is slow to load."""
+    return importlib.import_module("croniter")
 
 
 class Scheduler:

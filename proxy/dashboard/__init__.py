@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from proxy.dashboard.door import create
 from proxy.dashboard.overview import Budget, OverviewPages
+from proxy.dashboard.pages import prepare
 from proxy.dashboard.training import TrainingPages
 
-__all__ = ["Budget", "OverviewPages", "TrainingPages", "create"]
+__all__ = ["Budget", "OverviewPages", "TrainingPages", "create", "prepare"]

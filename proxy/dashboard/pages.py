@@ -44,6 +44,12 @@ _ENGINE: Final = jinja2.Environment(
 )
 
 
+def prepare() -> None:
+    """Read and compile every template, so that no page does it while others wait."""
+    for name in _ENGINE.list_templates():
+        _ENGINE.get_template(name)
+
+
 def page(template: str, *, status: int = 200, **values: object) -> Response:
     """Return a page of a template."""
     said = _ENGINE.get_template(template).render(**values)

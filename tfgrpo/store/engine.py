@@ -20,8 +20,7 @@ from types import ModuleType
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, CursorResult, Dialect, Select, Table
-from sqlalchemy.dialects.postgresql import Insert as PostgresqlInsert
-from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
+from sqlalchemy.dialects.sqlite import Insert
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, SQLAlchemyError
 
@@ -53,7 +52,7 @@ class Database:
 
     def __init__(self, url: str, *, migrate: bool, later: bool = False) -> None:
         self._url = parsed(url)
-        self._kind = _kind(self._url)
+        self._kind = _kind(self.dialect)
         self._engine = self._kind.engine(self._url)
         self._ready = False
         self._closed = False
@@ -181,9 +180,10 @@ class Database:
             raise
 
 
-def insert(connection: Connection, table: Table) -> SqliteInsert | PostgresqlInsert:
+def insert(connection: Connection, table: Table) -> Insert:
     """Return an INSERT into the table that takes `on_conflict_...`, which both databases know in one form."""
-    return (SqliteInsert if connection.dialect.name == "sqlite" else PostgresqlInsert)(table)
+    made: Insert = _kind(connection.dialect.name).Insert(table)
+    return made
 
 
 def insert_new(
@@ -259,9 +259,9 @@ def parsed(url: str) -> URL:
     return found
 
 
-def _kind(url: URL) -> ModuleType:
+def _kind(dialect: str) -> ModuleType:
     """Return what is particular to a database. PostgreSQL's driver takes 0.1 s to load: only where it is used."""
-    return importlib.import_module(f"tfgrpo.store.{url.get_backend_name()}")
+    return importlib.import_module(f"tfgrpo.store.{dialect}")
 
 
 def _reason(error: SQLAlchemyError) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.types.string import StrDumper, StrDumperUnknown, StrDumperVarchar
 from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.dialects.postgresql import Insert as Insert
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
