@@ -24,7 +24,7 @@ from tfgrpo.simulation.world import World
 ROOT = Path(__file__).parents[1]
 README, HOWTO = (ROOT / "README.md").read_text(), (ROOT / "docs/howto.md").read_text()
 KEY = "sk-howto"
-TASKS, ATTEMPTS = 20, 4
+TASKS, ATTEMPTS = 40, 4
 
 
 def blocks(text: str, kind: str, under: str = "") -> list[str]:

@@ -15,10 +15,10 @@ class SafetySettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     min_groups: int = Field(default=3, ge=1)
-    """How many groups must say a lesson. It and `min_principals` are not asked for as long as neither of them nor
-    `principal` is set, there are no `apps`, and all traffic that teaches the set was made with one key."""
+    """How many groups must say a lesson."""
     min_principals: int = Field(default=2, ge=1)
-    """How many principals must stand behind those groups; 1 for a deployment of one user."""
+    """How many principals must stand behind those groups. A second one is not asked for as long as nothing of the
+    quorum is set, there are no `apps`, and all traffic that teaches the set was made with one key."""
 
     principal: Literal["key", "end_user"] = "key"
     """Who is told apart: keys of clients; or, `end_user`, whom their requests name (`user`, `safety_identifier` or

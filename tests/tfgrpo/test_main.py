@@ -29,18 +29,25 @@ def url(home: Path) -> str:
     return f"sqlite:///{home}/data/tfgrpo.db"
 
 
+ONE_GROUP = {"min_groups": 1, "min_principals": 1}
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    Store.open(url(tmp_path), migrate=True).close()
-    return tmp_path
+    return prepared(tmp_path)
 
 
 @pytest.fixture
 def spared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Another store, whose run nobody kills."""
-    other = tmp_path_factory.mktemp("spared")
-    Store.open(url(other), migrate=True).close()
-    return other
+    return prepared(tmp_path_factory.mktemp("spared"))
+
+
+def prepared(home: Path) -> Path:
+    """Make a store where one group suffices: each task teaches another lesson here."""
+    Store.open(url(home), migrate=True).close()
+    (home / "config.yaml").write_text(json.dumps({"safety": ONE_GROUP}))
+    return home
 
 
 def record(home: Path, *, tasks: int, set_name: str | None = "s", rewards: tuple[float, ...] = (1.0, 0.0)) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from tests.conftest import StartProxy
 from tests.tfgrpo.scripted import JSON, Reply, serving, stage
+from tests.tfgrpo.test_main import ONE_GROUP, record, result, run, url
 from tests.tfgrpo.test_main import home as home
-from tests.tfgrpo.test_main import record, result, run, url
 from tests.tfgrpo.test_trainer import optimizer
 from tfgrpo.store import Store
 
@@ -37,7 +37,7 @@ def judged(home: Path) -> Path:
 def configure(home: Path, **training: object) -> None:
     # The paper's recipe holds no task back, so that a handful of them is enough.
     training = {"group_size": 2, "epochs": 1, "recipe": "paper", **training}
-    (home / "config.yaml").write_text(json.dumps({"training": training}))
+    (home / "config.yaml").write_text(json.dumps({"training": training, "safety": ONE_GROUP}))
 
 
 def policy() -> tuple[list[JSON], Callable[[JSON], Reply]]:

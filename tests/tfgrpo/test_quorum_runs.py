@@ -108,7 +108,31 @@ async def test_a_quorum_that_is_lowered_as_the_run_says_frees_what_waits_without
     assert (len(named), texts(made), endpoint.requests) == (2, ([USEFUL, POISON], []), [])
 
 
-async def test_one_key_alone_is_asked_for_no_quorum(home: Path) -> None:
+async def test_one_key_alone_is_asked_for_groups_and_for_no_second_principal(home: Path) -> None:
+    record(home, "default", "s", key="ann", tasks=2)
+    record(home, "default", "s", key="ann", first=5, said="poison")
+    async with serving(optimizer) as endpoint:
+        code, said, _ = await run(home, "train", "--set", "s", endpoint=endpoint)
+        _, shown, _ = await run(home, "sets", "pending", "s")
+        record(home, "default", "s", key="ann", first=7)
+        made = await trained(home, endpoint=endpoint)
+    assert (code, "no second principal is asked for" in said) == (0, True)
+    assert shown.splitlines() == [
+        f"{USEFUL} (2 groups of 1 principal; waits for 1 more group)",
+        f"{POISON} (1 group of 1 principal; waits for 2 more groups)",
+    ]
+    assert texts(made) == ([USEFUL], [(POISON, 1, 1)])
+
+
+async def test_no_group_alone_teaches_where_nothing_is_set(home: Path) -> None:
+    record(home, "default", "s", key="ann")
+    async with serving(optimizer) as endpoint:
+        made = await trained(home, endpoint=endpoint)
+    assert (made["version"], texts(made)[1], made["one_principal"]) == (None, [(USEFUL, 1, 1)], True)
+
+
+async def test_a_quorum_of_one_that_is_set_asks_for_none(home: Path) -> None:
+    (home / "config.yaml").write_text("safety: {min_groups: 1, min_principals: 1}\n")
     record(home, "default", "s", key="ann")
     async with serving(optimizer) as endpoint:
         code, said, _ = await run(home, "train", "--set", "s", endpoint=endpoint)
@@ -141,7 +165,10 @@ async def test_what_is_pending_is_shown_and_given_to_nobody(unbounded: Path) -> 
         code, said, _ = await run(unbounded, "train", "--set", "s", "--deploy", endpoint=endpoint)
     assert (code, "below the quorum of 3 groups of 2 principals" in said) == (0, True)
     _, shown, _ = await run(unbounded, "sets", "pending", "s")
-    assert shown.splitlines() == [f"{USEFUL} (2 groups of 1 principal)", f"{POISON} (1 group of 1 principal)"]
+    assert shown.splitlines() == [
+        f"{USEFUL} (2 groups of 1 principal; waits for 1 more group and 1 more principal)",
+        f"{POISON} (1 group of 1 principal; waits for 2 more groups and 1 more principal)",
+    ]
     assert [one["live"] for one in await result(unbounded, "sets", "list")] == [None]
 
 

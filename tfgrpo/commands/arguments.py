@@ -232,6 +232,9 @@ def _sets(made: argparse.ArgumentParser) -> None:
     history = _action(actions, "history", "who changed what, when and why, the newest first")
     history.add_argument("set", type=_set_name, metavar="S")
     history.add_argument("--verify", action="store_true", help="recompute the hashes, and say where they break")
+    history.add_argument(
+        "--head", metavar="HASH", help="with --verify: a head that it printed before, to be found again"
+    )
     _action(actions, "pending", "lessons that too few groups back to be active").add_argument(
         "set", type=_set_name, metavar="S"
     )

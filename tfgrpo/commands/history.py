@@ -49,16 +49,19 @@ def _what(change: Change) -> str:
 
 
 def _verify(store: Store, arguments: Namespace, rows: int, newest: str | None) -> int:
-    fault = store.history.fault(arguments.set)
+    fault, head = store.history.fault(arguments.set), store.history.head(arguments.set)
+    lost = arguments.head is not None and not store.history.descends(arguments.set, arguments.head)
     if arguments.json:
-        broken = None if fault is None else {"number": fault.number, "reason": fault.reason}
-        emit({"set": arguments.set, "rows": rows, "hash": newest, "fault": broken})
+        broken = None if fault is None else fault._asdict()
+        emit({"set": arguments.set, "rows": rows, "hash": newest, "head": head, "head_lost": lost, "fault": broken})
     elif fault is None:
-        say(f"{arguments.set}: {rows} rows, each as it was written; the newest hash is {newest or 'none'}")
-    if fault is None:
-        return 0
-    note(
-        f"row {fault.number} of the history of {fault.set} is not to be trusted: {fault.reason}; compare it with a "
-        "backup from before"
-    )
-    return FAILED
+        say(f"{arguments.set}: {rows} rows, each as it was written, and so is every version; the head is {head}")
+    if fault is not None:
+        named = f"row {fault.number} of the history" if fault.what == "row" else f"version {fault.number}"
+        note(f"{named} of {fault.set} is not to be trusted: {fault.reason}; compare it with a backup from before")
+    if lost:
+        note(
+            f"the head {arguments.head} is no part of what {arguments.set} is now: its history or versions were made "
+            "anew since it was noted, or it is of another set or store"
+        )
+    return FAILED if fault is not None or lost else 0

@@ -96,8 +96,9 @@ def as_json(job: Job, material: Material, result: Result) -> JSON:
         "applied": [of_operation(one) for step in steps for one in step.applied],
         "refused": [_refusal(one) for one in (*(one for step in steps for one in step.refused), *result.held)],
         "taken_back": [_refusal(one) for step in steps for one in step.taken_back],
-        "pending": quorums.told(result.pending),
+        "pending": quorums.told(result.pending, material.quorum),
         "quorum": None if material.quorum is None else str(material.quorum),
+        "one_principal": material.quorum is not None and material.quorum.alone,
         "harmful": memory.kept(learned),
         "inherited": len(material.inherited),
         "not_teaching": dict(material.not_teaching),
@@ -126,10 +127,8 @@ def report(result: JSON, total: Usage) -> None:
     if not result["contrasting"]:
         say(_alike(result))
         return
-    if result["quorum"] == str(quorums.NONE):
-        say("one group was enough for a lesson: no quorum was asked for (safety.min_groups, safety.min_principals)")
-    if result["pending"]:
-        say(quorums.explain(result["pending"], result["quorum"], result["set"]))
+    for said in quorums.explain(result):
+        say(said)
     if result["version"] is None:
         say("the library did not change, so there is no new version; `tfgrpo runs show` says what was refused and why")
         return

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tfgrpo.commands.output import emit, say
+from tfgrpo.commands.session import teaching
 from tfgrpo.configuration import Configuration
 from tfgrpo.safety.quorum import Quorum, counted
 from tfgrpo.store import Store
@@ -22,13 +23,14 @@ MOST_SHOWN = 5
 def needed(store: Store, settings: Configuration, set_name: str | None, taught: Teaching) -> Quorum:
     """Return the quorum for lessons from the traffic recorded under a set, or under none.
 
-    Where nobody set one, there are no apps, and one key made all that teaches, whoever has it teaches themselves alone.
+    Groups are always asked for: one conversation alone teaches nothing. Where nobody set a quorum, there are no apps,
+    and one key made all that teaches, one principal is enough: there is nobody else whom a second could protect.
     """
     safety = settings.safety
     if not safety.quorum_is_set and not settings.apps:
         makers = store.makers.keys(set_name=set_name, unnamed=set_name is None, apps=taught.apps, most=2)
         if len(makers) <= 1:
-            return NONE
+            return Quorum(safety.min_groups, 1, alone=True)
     return Quorum(safety.min_groups, safety.min_principals)
 
 
@@ -54,17 +56,21 @@ def unversioned(store: Store, set_name: str) -> set[str]:
     return {run for one in store.pending.of(set_name) for run in one.runs} - made
 
 
-def told(pending: Sequence[Pending]) -> list[dict[str, Any]]:
-    """Return pending lessons as JSON. Principals are counted, not named."""
+def told(pending: Sequence[Pending], quorum: Quorum | None = None) -> list[dict[str, Any]]:
+    """Return pending lessons as JSON, with what each waits for. Principals are counted, not named."""
     return [
         {"text": one.text, "groups": len(one.backing), "principals": len(one.principals), "sources": list(one.sources)}
+        | ({} if quorum is None else {"waits_for": _waits_for(one, quorum)})
         for one in pending
     ]
 
 
-def show(store: Store, set_name: str, *, as_json: bool) -> None:
-    """Show what is pending in a set."""
-    pending = told(store.pending.of(set_name))
+def show(store: Store, settings: Configuration, set_name: str, *, as_json: bool) -> None:
+    """Show what is pending in a set, and what it waits for."""
+    taught = teaching(settings, set_name)
+    named = store.makers.keys(set_name=set_name, apps=taught.apps, most=1)
+    quorum = needed(store, settings, set_name if named else None, taught)
+    pending = told(store.pending.of(set_name), quorum)
     if as_json:
         emit(pending)
         return
@@ -74,19 +80,33 @@ def show(store: Store, set_name: str, *, as_json: bool) -> None:
         say(f"nothing is pending in {set_name}: every lesson that was learned has its quorum, or none was asked for")
 
 
-def explain(pending: Sequence[Mapping[str, Any]], quorum: str, set_name: str) -> str:
-    """Say what is pending, and what to do about it."""
-    first = (
-        f"{counted(len(pending), 'lesson')} below the quorum of {quorum}: pending, and in no version until others say"
-    )
-    lines = [f"{first} the same; `tfgrpo sets pending {set_name}` shows all"]
-    lines += [f"pending: {_line(one)}" for one in pending[:MOST_SHOWN]]
-    lines.append(
-        "to ask for less: safety.min_groups and safety.min_principals in the configuration, or "
-        "TFGRPO_SAFETY__MIN_GROUPS=1 TFGRPO_SAFETY__MIN_PRINCIPALS=1 before the command; then train again"
-    )
-    return "\n".join(lines)
+def explain(result: Mapping[str, Any]) -> list[str]:
+    """Say what was asked for where that is less than usual; what is pending, and what to do about it."""
+    lines, pending = [], result["pending"]
+    if result["quorum"] == str(NONE):
+        lines.append(
+            "one group was enough for a lesson: no quorum was asked for (safety.min_groups, safety.min_principals)"
+        )
+    if result["one_principal"]:
+        lines.append("one key made all the traffic, so no second principal is asked for (safety.min_principals)")
+    if pending:
+        below = f"{counted(len(pending), 'lesson')} below the quorum of {result['quorum']}: pending, and in no version"
+        lines.append(f"{below} until others say the same; `tfgrpo sets pending {result['set']}` shows all")
+        lines += [f"pending: {_line(one)}" for one in pending[:MOST_SHOWN]]
+        lines.append(
+            "to ask for less: safety.min_groups and safety.min_principals in the configuration, or "
+            "TFGRPO_SAFETY__MIN_GROUPS=1 TFGRPO_SAFETY__MIN_PRINCIPALS=1 before the command; then train again"
+        )
+    return lines
 
 
 def _line(one: Mapping[str, Any]) -> str:
-    return f"{one['text']} ({counted(one['groups'], 'group')} of {counted(one['principals'], 'principal')})"
+    backed = f"{counted(one['groups'], 'group')} of {counted(one['principals'], 'principal')}"
+    waits = one["waits_for"]
+    more = [counted(waits[name], f"more {name[:-1]}") for name in ("groups", "principals") if waits[name]]
+    return f"{one['text']} ({backed}; waits for {' and '.join(more) or 'the next run'})"
+
+
+def _waits_for(one: Pending, quorum: Quorum) -> dict[str, int]:
+    groups, principals = quorum.lacks(one.backing, one.backing)
+    return {"groups": groups, "principals": principals}

@@ -25,7 +25,8 @@ def run(arguments: Namespace) -> int:
     # An import may be the first that the store is used for; it and a deployment need the limits of training.
     takes = arguments.action == "import"
     limited = takes or arguments.action == "deploy"
-    settings = configuration(arguments, "store", "training") if limited else configuration(arguments, "store")
+    judging = ("training",) if limited else ("apps", "safety") if arguments.action == "pending" else ()
+    settings = configuration(arguments, "store", *judging)
     with opened(settings, migrate=takes) as store:
         match arguments.action:
             case "list":
@@ -41,7 +42,7 @@ def run(arguments: Namespace) -> int:
                 limits = Limits(settings.training.max_entries, settings.training.max_words, fault=fault)
                 set_files.take(store, arguments, limits)
             case "pending":
-                quorums.show(store, arguments.set, as_json=arguments.json)
+                quorums.show(store, settings, arguments.set, as_json=arguments.json)
             case "export":
                 set_files.give(find(store, *arguments.version), arguments, settings.secrets)
             case "approve" | "reject":

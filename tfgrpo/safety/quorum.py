@@ -36,14 +36,21 @@ class Quorum:
     makers: Mapping[str, Collection[str]] = field(default_factory=dict)
     trusted: frozenset[str] = frozenset()
     """What is active, by text."""
+    alone: bool = False
+    """Whether one principal made all there is, and a second one is not asked for."""
 
     def met(self, groups: Collection[str], known: Mapping[str, Collection[str]] | None = None) -> bool:
         """Whether these groups suffice; of one task under several versions one counts.
 
         `known`: the principals of groups of earlier runs.
         """
+        return not self.asks or self.lacks(groups, known) == (0, 0)
+
+    def lacks(self, groups: Collection[str], known: Mapping[str, Collection[str]] | None = None) -> tuple[int, int]:
+        """Return how many groups, and how many principals, are still to say what these groups say."""
         tasks = {key.partition("@")[0] for key in groups}
-        return not self.asks or (len(tasks) >= self.groups and len(self.behind(groups, known or {})) >= self.principals)
+        behind = self.behind(groups, known or {})
+        return max(0, self.groups - len(tasks)), max(0, self.principals - len(behind))
 
     @property
     def asks(self) -> bool:

@@ -63,8 +63,16 @@ def fault(rows: Sequence[Mapping[str, Any]]) -> tuple[int, str] | None:
     return None
 
 
+def seal(values: Mapping[str, Any]) -> str:
+    """Return the hash of named values."""
+    return digest(_json(values))
+
+
 def _canonical(row: Mapping[str, Any]) -> str:
-    values = {name: row[name] for name in HASHED}
+    return _json({name: row[name] for name in HASHED})
+
+
+def _json(values: Mapping[str, Any]) -> str:
     # Only what somebody put in by hand has no JSON, such as bytes: its hash is no row's.
     return json.dumps(values, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=repr)
 

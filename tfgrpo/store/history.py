@@ -9,22 +9,26 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, Row, delete, insert, select
 
 from tfgrpo.errors import StoreError
-from tfgrpo.store import chain, schema, versions
+from tfgrpo.store import chain, commits, schema, versions
 from tfgrpo.store.engine import Database
 from tfgrpo.types import EMPTY_VERSION, Change, Deployment, HistoryAction
 
+NOTHING: Final = "none"
+"""What stands in a head for a set without rows, or without versions."""
+
 
 class Fault(NamedTuple):
-    """The first row of a set's history that is not as it was written."""
+    """The first row of a set's history, or version of the set, that is not as it was written."""
 
     set: str
     number: int
     reason: str
+    what: Literal["row", "version"] = "row"
 
 
 class History:
@@ -45,21 +49,47 @@ class History:
         query = select(schema.history.c.set).distinct()
         return sorted(self._database.read(lambda connection: connection.execute(query).scalars().all()))
 
+    def head(self, set_name: str) -> str:
+        """Return the hashes of a set's newest row and newest commit, to be noted where nobody who writes the store can
+        write.
+        """
+
+        def work(connection: Connection) -> str:
+            newest = next(iter(rows(connection, set_name)), None)
+            return _head(None if newest is None else newest.hash, commits.head(connection, set_name))
+
+        return self._database.read(work)
+
+    def descends(self, set_name: str, noted: str) -> bool:
+        """Whether a head that was noted earlier is still a part of what the set is now."""
+
+        def work(connection: Connection) -> bool:
+            history, _, stored = noted.partition(":")
+            told = {row.hash for row in rows(connection, set_name)} | {NOTHING}
+            return history in told and stored in {*commits.hashes(connection, set_name), NOTHING}
+
+        return self._database.read(work)
+
     def newest(self, set_name: str) -> tuple[int, str | None]:
         """Return how many rows a set has, and the hash of the newest; whatever they hold."""
         found = self._database.read(lambda connection: rows(connection, set_name))
         return len(found), found[0].hash if found else None
 
     def fault(self, set_name: str) -> Fault | None:
-        """Return the first row of a set that was changed, is missing, or whose libraries are not those it named."""
+        """Return the first row of a set that was changed, is missing, or whose libraries are not those it named; else
+        the first version that is not as it was committed.
+        """
 
         def work(connection: Connection) -> Fault | None:
             found = [dict(row._mapping) for row in reversed(rows(connection, set_name))]  # noqa: SLF001 - SQLAlchemy's public name for it
             broken = chain.fault(found)
             # From the first broken row on nothing is what was written: it need not even be readable.
             whole = found if broken is None else found[: broken[0] - 1]
-            told = _other_library(connection, set_name, whole) or broken
-            return None if told is None else Fault(set_name, *told)
+            told = _other_library(connection, set_name, whole) or broken or _cut(connection, set_name, found)
+            if told is not None:
+                return Fault(set_name, *told)
+            other = commits.fault(connection, set_name)
+            return None if other is None else Fault(set_name, *other, "version")
 
         return self._database.read(work)
 
@@ -133,8 +163,26 @@ def add(
         "contents": json.dumps(contents, sort_keys=True),
     }
     number, previous = (1, "") if before is None else (before.number + 1, before.hash)
-    connection.execute(insert(schema.history).values(**chain.sealed(whole, number=number, previous=previous)))
+    made = chain.sealed(whole, number=number, previous=previous)
+    connection.execute(insert(schema.history).values(**made))
+    key = f"history {row['set']}"
+    connection.execute(delete(schema.meta).where(schema.meta.c.key == key))
+    connection.execute(insert(schema.meta).values(key=key, value=f"{number} {made['hash']}"))
     versions.touch(connection)
+
+
+def _cut(connection: Connection, set_name: str, found: list[dict[str, Any]]) -> tuple[int, str] | None:
+    """Return where the rows end, if they went on once: the store keeps the newest hash apart from the rows."""
+    query = select(schema.meta.c.value).where(schema.meta.c.key == f"history {set_name}")
+    noted = connection.execute(query).scalar()
+    newest = f"{len(found)} {found[-1]['hash']}" if found else None
+    if noted == newest:
+        return None
+    return len(found) + 1, "the rows from here on were removed, or the note of the newest one was changed"
+
+
+def _head(history: str | None, stored: str | None) -> str:
+    return f"{history or NOTHING}:{stored or NOTHING}"
 
 
 def _other_library(connection: Connection, set_name: str, found: list[dict[str, Any]]) -> tuple[int, str] | None:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from sqlalchemy import Connection, inspect, text
 
 from tfgrpo.errors import StoreError
-from tfgrpo.store import chain
+from tfgrpo.store import chain, commits
 
 Statement: TypeAlias = str | Callable[[Connection], None]
 
@@ -41,6 +41,24 @@ def _chain_deployments(connection: Connection) -> None:
         values = ", ".join(f":{name}" for name in made)
         connection.execute(text(f"INSERT INTO history ({columns}) VALUES ({values})"), made)  # noqa: S608 - our names
         before[row["set"]] = number + 1, made["hash"]
+
+
+def _commit_versions(connection: Connection) -> None:
+    """Commit the versions there are, in their order, and note the newest row of each history."""
+    before: dict[str, tuple[int, str]] = {}
+    query = 'SELECT * FROM versions WHERE version < 500000000 ORDER BY "set", version'
+    for row in connection.execute(text(query)).mappings().all():
+        number, previous = before.get(row["set"], (0, ""))
+        made = commits.committed(row, number=number + 1, previous=previous, origin="migrated")
+        columns, values = ", ".join(f'"{name}"' for name in made), ", ".join(f":{name}" for name in made)
+        connection.execute(text(f"INSERT INTO commits ({columns}) VALUES ({values})"), made)  # noqa: S608 - our names
+        before[row["set"]] = number + 1, str(made["hash"])
+    newest = {
+        row.set: row for row in connection.execute(text('SELECT "set", number, hash FROM history ORDER BY number'))
+    }
+    for name, row in newest.items():
+        noted = {"key": f"history {name}", "value": f"{row.number} {row.hash}"}
+        connection.execute(text("INSERT INTO meta (key, value) VALUES (:key, :value)"), noted)
 
 
 STEPS: tuple[tuple[Statement, ...], ...] = (
@@ -185,6 +203,13 @@ STEPS: tuple[tuple[Statement, ...], ...] = (
     ),
     # Whoever looks through the trajectories of all sets looks from the newest on.
     ("CREATE INDEX trajectories_started ON trajectories (started_at)",),
+    (
+        """CREATE TABLE commits (
+            "set" VARCHAR NOT NULL, number INTEGER NOT NULL, version INTEGER NOT NULL, digest VARCHAR NOT NULL,
+            origin VARCHAR NOT NULL, previous VARCHAR NOT NULL, hash VARCHAR NOT NULL, PRIMARY KEY ("set", number))""",
+        'CREATE UNIQUE INDEX commits_version ON commits ("set", version)',
+        _commit_versions,
+    ),
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, select
 
 from tfgrpo.errors import Conflict, UsageError
-from tfgrpo.store import history, schema, versions
+from tfgrpo.store import commits, history, schema, versions
 from tfgrpo.store.deployable import NO_RULES, Rules
 from tfgrpo.store.engine import Database
 from tfgrpo.types import EMPTY_VERSION, Standing, Version
@@ -42,10 +42,12 @@ class Reviews:
         Raises:
             NotFound: The set has no such version.
             UsageError: It is a draft, or the empty library.
+            Conflict: It is not as it was stored.
         """
 
         def work(connection: Connection) -> Standing:
             _reviewable(connection, set_name, version)
+            commits.check(connection, set_name, version)
             history.said(connection, set_name, "approve", version=version, reason=reason, actor=actor)
             return "approved"
 

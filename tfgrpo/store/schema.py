@@ -201,6 +201,18 @@ withdrawals = Table(
     Column("created_at", Float, nullable=False),
 )
 
+commits = Table(
+    "commits",
+    metadata,
+    Column("set", String, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("digest", String, nullable=False),
+    Column("origin", String, nullable=False),
+    Column("previous", String, nullable=False),
+    Column("hash", String, nullable=False),
+)
+
 withdrawn_entries = Table(
     "withdrawn_entries",
     metadata,

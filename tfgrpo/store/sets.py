@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, func, select
 from tfgrpo import withdrawal
 from tfgrpo.errors import Conflict
 from tfgrpo.library import Limits
-from tfgrpo.store import deployable, history, reviews, schema, withdrawals
+from tfgrpo.store import commits, deployable, history, reviews, schema, withdrawals
 from tfgrpo.store.versions import Versions, check_set, find, find_no_draft
 from tfgrpo.types import Deployment
 
@@ -60,8 +60,8 @@ class Sets(Versions):
             NotFound: The set, or a version, does not exist.
             UsageError: The shares or the candidate do not fit, `field` names it; or a version is a draft, or holds an
                 entry that cannot be a lesson; or a library is over `limits`.
-            Conflict: The current revision is not `if_revision`; or a version was rejected, awaits approval, or rests on
-                evidence that was withdrawn.
+            Conflict: The current revision is not `if_revision`; or a version was rejected, awaits approval, rests on
+                evidence that was withdrawn, or is not as it was stored.
         """
         shares = dict(shares or {})
         deployable.check_shares(live, candidate, shares)
@@ -71,6 +71,7 @@ class Sets(Versions):
             for arm, version in (("live", live), ("candidate", candidate)):
                 if version is not None:
                     found = find_no_draft(connection, set_name, version)
+                    commits.check(connection, set_name, version)
                     deployable.check_size(found, limits, arm)
                     deployable.check_entries(found.library, ours=self._rules.secrets)
                     reviews.check(connection, found, required=self._rules.approval)

@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy import Connection, Row, delete, insert, select, text, update
 
 from tfgrpo.errors import NotFound, UsageError
-from tfgrpo.store import deployable, schema
+from tfgrpo.store import commits, deployable, schema
 from tfgrpo.store.deployable import NO_RULES, Rules
 from tfgrpo.store.distinct import distinct
 from tfgrpo.store.engine import Database
@@ -194,6 +194,7 @@ def put(connection: Connection, made: Version) -> None:
     """Store a version that is not there yet."""
     row = {name: getattr(made, name) for name in made.__struct_fields__} | {"library": _encoded(made.library)}
     connection.execute(insert(schema.versions).values(**row))
+    commits.add(connection, row)
     touch(connection)
 
 
