@@ -101,4 +101,4 @@ def _digests(connection: Connection, set_name: str, version: int | None = None) 
     query = select(table).where(table.c.set == set_name, table.c.version < FIRST_DRAFT)
     if version is not None:
         query = query.where(table.c.version == version)
-    return {row["version"]: digest(row) for row in connection.execute(query).mappings()}
+    return {row["version"]: digest(dict(row)) for row in connection.execute(query).mappings()}

@@ -49,15 +49,15 @@ def _commit_versions(connection: Connection) -> None:
     query = 'SELECT * FROM versions WHERE version < 500000000 ORDER BY "set", version'
     for row in connection.execute(text(query)).mappings().all():
         number, previous = before.get(row["set"], (0, ""))
-        made = commits.committed(row, number=number + 1, previous=previous, origin="migrated")
+        made = commits.committed(dict(row), number=number + 1, previous=previous, origin="migrated")
         columns, values = ", ".join(f'"{name}"' for name in made), ", ".join(f":{name}" for name in made)
         connection.execute(text(f"INSERT INTO commits ({columns}) VALUES ({values})"), made)  # noqa: S608 - our names
         before[row["set"]] = number + 1, str(made["hash"])
     newest = {
         row.set: row for row in connection.execute(text('SELECT "set", number, hash FROM history ORDER BY number'))
     }
-    for name, row in newest.items():
-        noted = {"key": f"history {name}", "value": f"{row.number} {row.hash}"}
+    for name, one in newest.items():
+        noted = {"key": f"history {name}", "value": f"{one.number} {one.hash}"}
         connection.execute(text("INSERT INTO meta (key, value) VALUES (:key, :value)"), noted)
 
 
