@@ -44,7 +44,8 @@ class WithdrawalsApi:
         raw = await json_bodies.read(request.receive, limit=BODY_BYTES)
         body = json_bodies.checked(NewWithdrawal, json_bodies.parsed(raw))
         done = await asyncio.to_thread(self._done, body)
-        if any(one.deployment is not None for one in done):
+        # Without a deployment too: clients that pin a version of before lose what was withdrawn of it.
+        if done and not body.dry_run:
             await self._deployments.reach_all()
         withdrawn = {"kind": body.kind, "name": body.name}
         sets = [one.as_json() for one in done]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -25,6 +25,7 @@ from tfgrpo.safety import outgoing
 from tfgrpo.selection import Selector, first_request, part
 from tfgrpo.store import Store
 from tfgrpo.types import EMPTY_VERSION, Deployment, Library, Request
+from tfgrpo.withdrawal import Said, holds
 
 OTHER_BLOCKS = 256
 """How many blocks of versions that are not deployed (pinned ones, older ones of long conversations) are kept."""
@@ -41,6 +42,7 @@ class _Snapshot:
     deployments: Mapping[str, Deployment] = field(default_factory=dict)
     blocks: Mapping[tuple[str, int], Block] = field(default_factory=dict)
     rollbacks: Mapping[str, int] = field(default_factory=dict)
+    withdrawn: Mapping[str, frozenset[Said]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +75,28 @@ class _Blocks:
         """Return the block of a stored version; NotFound when there is none."""
         return self.rendered(store.sets.version(set_name, version).library, set_name, version)
 
+    def unlike_deployed(self, store: Store, set_name: str, version: int, withdrawn: Collection[Said]) -> Block:
+        """Return the block of a version that is not deployed, without what was withdrawn of it."""
+        found = store.sets.version(set_name, version).library
+        gone = set(holds(found, withdrawn))
+        if gone:
+            named = ", ".join(sorted(gone))
+            _log.warning("%s@%d: entries %s are not injected: they were withdrawn", set_name, version, named)
+            found = msgspec.structs.replace(
+                found, experiences=tuple(one for one in found.experiences if one.id not in gone)
+            )
+        block = self.rendered(found, set_name, version)
+        if gone:
+            self.left_out[set_name, version] = self.left_out.get((set_name, version), 0) + len(gone)
+        return block
+
     def rendered(self, found: Library, set_name: str, version: int) -> Block:
         """Return the block of a library."""
         kept, left_out = outgoing.injected(found, self._ours)
         for entry, kind in left_out:
             said = "it holds what looks like a secret or a personal datum"
             _log.warning("%s@%d: entry %s is not injected: %s (%s)", set_name, version, entry, said, kind)
+        self.left_out.pop((set_name, version), None)
         if left_out:
             self.left_out[set_name, version] = len(left_out)
         whole = library.render(kept, name=set_name, version=version)
@@ -143,12 +161,15 @@ class Deployments:
         """Take over what the store says now. Changes made before the call are in force after it."""
         async with self._turn:
             try:
-                self._snapshot = await self._in_thread(self._load)
+                found = await self._in_thread(self._load)
             except StoreError as error:
                 if self._answering:
                     _log.error("deployments stay as they were last known: %s", error)
                 self._answering = False
             else:
+                if found.withdrawn != self._snapshot.withdrawn:
+                    self._others.clear()
+                self._snapshot = found
                 self._answering = True
 
     @property
@@ -197,10 +218,15 @@ class Deployments:
         known = self.block(set_name, version)
         if known is not None:
             return known
+        withdrawn = self._snapshot.withdrawn
+        gone = withdrawn.get(set_name, frozenset())
         try:
-            found = await self._in_thread(lambda: self._blocks.of(self._store, set_name, version))
+            found = await self._in_thread(lambda: self._blocks.unlike_deployed(self._store, set_name, version, gone))
         except NotFound:
             return None
+        if self._snapshot.withdrawn is not withdrawn and self._snapshot.withdrawn != withdrawn:
+            # More was withdrawn while it was read: the next request reads it anew.
+            return await self.find_block(set_name, version)
         self._others[set_name, version] = found
         if len(self._others) > OTHER_BLOCKS:
             self._others.popitem(last=False)
@@ -238,7 +264,7 @@ def _loaded(store: Store, known: _Snapshot, made: _Blocks) -> _Snapshot:
     deployed = {(one.set, version) for one in deployments.values() for version in (one.live, one.candidate) if version}
     blocks = {key: known.blocks[key] if key in known.blocks else made.of(store, *key) for key in deployed}
     rollbacks = {name: store.sets.newest_rollback(name) for name in deployments}
-    return _Snapshot(stamp, deployments, blocks, rollbacks)
+    return _Snapshot(stamp, deployments, blocks, rollbacks, store.withdrawals.entries())
 
 
 def _copied(copy: LocalCopy, made: _Blocks) -> _Snapshot:

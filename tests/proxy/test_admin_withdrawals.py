@@ -53,6 +53,29 @@ def test_the_next_request_of_a_conversation_is_without_what_was_withdrawn(
     assert [one["name"] for one in proxy.request("GET", PATH).json["withdrawals"]] == ["bad"]
 
 
+def test_a_client_that_pins_the_old_version_gets_it_without_what_was_withdrawn(
+    proxy: RunningProxy, upstream: RawUpstream
+) -> None:
+    def given() -> str:
+        assert proxy.chat(headers={"x-tfgrpo-set": "math@1"}).status == 200
+        return upstream.seen[-1].body.decode()
+
+    proxy.request("PUT", "/admin/api/sets/math/deployment", {"live": None})
+    assert "Prefer the dear option." in given()
+    assert proxy.request("POST", PATH, body(reason="poison")).status == 200
+    said = given()
+    assert ("Prefer the dear option." in said, "Check the sign." in said) == (False, True)
+    assert proxy.request("GET", "/status").json["entries_left_out"] == 1
+
+
+def test_a_client_that_pins_what_was_live_is_rid_of_it_with_the_deployment(
+    proxy: RunningProxy, upstream: RawUpstream
+) -> None:
+    proxy.request("POST", PATH, body(deploy=True))
+    assert proxy.chat(headers={"x-tfgrpo-set": "math@1"}).status == 200
+    assert "Prefer the dear option." not in upstream.seen[-1].body.decode()
+
+
 def test_a_dry_run_changes_nothing(proxy: RunningProxy) -> None:
     answer = proxy.request("POST", PATH, body(dry_run=True, deploy=True)).json
     assert (answer["dry_run"], answer["sets"][0]["gone"]) == (True, [{"id": "e2", "text": "Prefer the dear option."}])

@@ -61,6 +61,8 @@ def _show(done: Done, arguments: Namespace) -> None:
         say(f"{plan.set}: [{before.id}] {'would go' if would else 'went'} back to its text before: {after.text}")
     versions = ", ".join(f"{plan.set}@{number}" for number in plan.versions)
     say(f"{plan.set}: {'would be ' if would else ''}deployed no more, for they rest on it: {versions}")
+    pinned = f"requests that pin one of them {'would ' if would else ''}get it without these entries, within a second"
+    say(f"{plan.set}: {pinned}, but for what is still deployed")
     say(f"{plan.set}: {_next(done, arguments)}")
 
 

@@ -108,6 +108,15 @@ class Withdrawals:
         """Return the names of the sources that were withdrawn: tasks with such a key teach no more."""
         return frozenset(one["name"] for one in self.all() if one["kind"] == "source")
 
+    def entries(self) -> dict[str, frozenset[withdrawal.Said]]:
+        """Return the entries that were withdrawn, as they were then, by set."""
+        table = schema.withdrawn_entries
+        rows = self._database.read(lambda connection: connection.execute(select(table)).all())
+        found: dict[str, set[withdrawal.Said]] = defaultdict(set)
+        for row in rows:
+            found[row.set].add((row.entry, row.text))
+        return {name: frozenset(some) for name, some in found.items()}
+
     def refuses(self, version: Version) -> bool:
         """Whether a deployment of the version would be refused for what was withdrawn."""
         return bool(self._database.read(lambda connection: held(connection, version)))
