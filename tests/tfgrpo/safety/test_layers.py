@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from sqlalchemy import update
+from sqlalchemy import Connection, delete, select, update
 
 from tests.tfgrpo.scripted import JSON, Reply, sections, serving, stage
 from tests.tfgrpo.test_trainer import Silent
@@ -18,7 +18,7 @@ from tfgrpo.library import Limits
 from tfgrpo.llm import Llm
 from tfgrpo.optimizer import Optimizer
 from tfgrpo.steps import Learned
-from tfgrpo.store import Store, schema
+from tfgrpo.store import Store, commits, schema
 from tfgrpo.trainer import Trainer
 from tfgrpo.types import Experience, Group, Library, Message, Rollout, Task
 from tfgrpo.usage import Ledger
@@ -106,10 +106,16 @@ def test_a_store_takes_no_version_with_an_unsafe_entry_and_names_it(store: Store
 
 
 def older(store: Store) -> None:
-    """A version that was stored before there were rules."""
+    """A version that was stored, and committed, before there were rules."""
     store.sets.add_version("s", library.from_texts(["x"]), status="by hand")
-    row = update(schema.versions).values(library=json.dumps({"experiences": [{"id": "e1", "text": "Ask ${A}."}]}))
-    store.sets._database.write(lambda connection: connection.execute(row))  # noqa: SLF001 - there is no such way in
+    unsafe = json.dumps({"experiences": [{"id": "e1", "text": "Ask ${A}."}]})
+
+    def put(connection: Connection) -> None:
+        connection.execute(update(schema.versions).values(library=unsafe))
+        connection.execute(delete(schema.commits))
+        commits.add(connection, dict(connection.execute(select(schema.versions)).mappings().one()))
+
+    store.sets._database.write(put)  # noqa: SLF001 - there is no such way in
 
 
 def test_an_older_version_with_an_unsafe_entry_is_not_deployed_neither_live_nor_as_candidate(store: Store) -> None:
