@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, inspect, text
 
@@ -37,9 +37,7 @@ def _chain_deployments(connection: Connection) -> None:
         contents = {str(version): libraries.get((row["set"], version)) for version in named}
         whole = dict(row) | {"entries": "[]", "contents": json.dumps(contents, sort_keys=True)}
         made = chain.sealed(whole, number=number + 1, previous=previous)
-        columns = ", ".join(f'"{name}"' for name in made)
-        values = ", ".join(f":{name}" for name in made)
-        connection.execute(text(f"INSERT INTO history ({columns}) VALUES ({values})"), made)  # noqa: S608 - our names
+        _put(connection, "history", made)
         before[row["set"]] = number + 1, made["hash"]
 
 
@@ -50,15 +48,19 @@ def _commit_versions(connection: Connection) -> None:
     for row in connection.execute(text(query)).mappings().all():
         number, previous = before.get(row["set"], (0, ""))
         made = commits.committed(dict(row), number=number + 1, previous=previous, origin="migrated")
-        columns, values = ", ".join(f'"{name}"' for name in made), ", ".join(f":{name}" for name in made)
-        connection.execute(text(f"INSERT INTO commits ({columns}) VALUES ({values})"), made)  # noqa: S608 - our names
+        _put(connection, "commits", made)
         before[row["set"]] = number + 1, str(made["hash"])
     newest = {
         row.set: row for row in connection.execute(text('SELECT "set", number, hash FROM history ORDER BY number'))
     }
     for name, one in newest.items():
-        noted = {"key": f"history {name}", "value": f"{one.number} {one.hash}"}
-        connection.execute(text("INSERT INTO meta (key, value) VALUES (:key, :value)"), noted)
+        _put(connection, "meta", {"key": f"history {name}", "value": f"{one.number} {one.hash}"})
+
+
+def _put(connection: Connection, table: str, row: Mapping[str, Any]) -> None:
+    """Insert a row by the names that its table has at this step, not by those of today's schema."""
+    columns, values = ", ".join(f'"{name}"' for name in row), ", ".join(f":{name}" for name in row)
+    connection.execute(text(f"INSERT INTO {table} ({columns}) VALUES ({values})"), row)  # noqa: S608 - our names
 
 
 STEPS: tuple[tuple[Statement, ...], ...] = (
