@@ -64,8 +64,8 @@ def fault(rows: Sequence[Mapping[str, Any]]) -> tuple[int, str] | None:
 
 
 def seal(values: Mapping[str, Any]) -> str:
-    """Return the hash of named values."""
-    return digest(_json(values))
+    """Return the hash of named values, as a database keeps them."""
+    return digest(_json({name: _storable(value) for name, value in values.items()}))
 
 
 def _canonical(row: Mapping[str, Any]) -> str:

@@ -104,3 +104,9 @@ def test_versions_of_before_are_committed_by_the_migration(learned: Store, url: 
     assert origins == ["migrated", "migrated"]
     assert learned.history.fault("math") is None
     learned.sets.deploy("math", live=2, reason="", actor="a")
+
+
+def test_a_version_whose_model_has_a_character_that_a_database_replaces_is_deployed(store: Store) -> None:
+    store.sets.add_version("math", library.from_texts(["one"]), status="unproven", policy_model="m\0x")
+    assert store.sets.deploy("math", live=1, reason="", actor="a").live == 1
+    assert store.history.fault("math") is None
