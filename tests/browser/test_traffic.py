@@ -87,6 +87,21 @@ def test_a_person_labels_one_after_the_other_by_one_key_each(proxy: RunningProxy
     assert (rewards(proxy, "parcel"), rewards(proxy, "hostile")) == ([1.0, 0.7], [0.0])
 
 
+def test_a_key_pressed_as_soon_as_the_answer_stands_labels_without_a_new_page(
+    proxy: RunningProxy, open_page: OpenPage
+) -> None:
+    page = open_page(proxy, f"{ONE}?app=default&id=parcel")
+    page.evaluate(
+        """() => new MutationObserver((_, watching) => {
+            watching.disconnect();
+            document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "7", bubbles: true }));
+        }).observe(document.getElementById("labels").parentNode, { childList: true })"""
+    )
+    page.keyboard.press("+")
+    expect(page.get_by_role("status")).to_have_text("Stored: reward 0.7.")
+    assert rewards(proxy, "parcel") == [1.0, 0.7]
+
+
 def test_no_key_labels_where_a_person_writes_or_has_switched_the_keys_off(
     proxy: RunningProxy, open_page: OpenPage
 ) -> None:
