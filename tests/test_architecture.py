@@ -60,6 +60,22 @@ def _imports(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+def _room(name: str) -> str:
+    """The module or package right below the top that a dotted name lies in; names of a top level package lie in it."""
+    return ".".join(name.split(".")[:2])
+
+
+def _reached(start: str, doors: dict[str, set[str]]) -> set[str]:
+    reached: set[str] = set()
+    left = list(doors[start])
+    while left:
+        room = left.pop()
+        if room not in reached:
+            reached.add(room)
+            left.extend(doors.get(room, ()))
+    return reached
+
+
 def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     for node in ast.walk(tree):
         if isinstance(node, _FUNCTION):
@@ -112,6 +128,15 @@ def test_imports_stand_at_the_top_but_for_litellm(path: Path) -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=_name)
 def test_every_module_says_what_it_is_for(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+def test_no_room_is_reached_from_itself() -> None:
+    doors: dict[str, set[str]] = {}
+    for path in SOURCES:
+        room = _room(_name(path).removesuffix(".py").replace("/", "."))
+        names = [name for name in _imports(ast.parse(path.read_text())) if name.split(".")[0] in ("proxy", "tfgrpo")]
+        doors.setdefault(room, set()).update({_room(name) for name in names} - {room})
+    assert [room for room in doors if room in _reached(room, doors)] == []
 
 
 def test_the_simulated_provider_knows_nothing_of_the_learner() -> None:

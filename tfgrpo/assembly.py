@@ -16,10 +16,10 @@ from tfgrpo.library import Limits
 from tfgrpo.llm import Llm
 from tfgrpo.modes import Mode
 from tfgrpo.optimizer import Optimizer
+from tfgrpo.quorum import Quorum
 from tfgrpo.recipe import Recipe
 from tfgrpo.rollouts import Runner
 from tfgrpo.safety import grammar
-from tfgrpo.safety.quorum import Quorum
 from tfgrpo.trainer import Listener, Practice, Trainer
 from tfgrpo.types import Library, Refusal, Task
 

@@ -16,12 +16,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from tfgrpo import deletions
 from tfgrpo import library as libraries
 from tfgrpo.errors import RequestRefused
 from tfgrpo.library import Edit, Limits
 from tfgrpo.optimizer import Optimizer
 from tfgrpo.prompts import section
-from tfgrpo.safety import deletions
 from tfgrpo.types import Library, Operation, Refusal
 
 ALIKE: Final = 0.6

@@ -24,9 +24,9 @@ from tfgrpo.library import Limits
 from tfgrpo.modes import Mode, differs, shown
 from tfgrpo.optimizer import Optimizer
 from tfgrpo.practice import Batch, Course, Practice
+from tfgrpo.quorum import Ballot, Quorum, backing, opposition
 from tfgrpo.rewards import contrasts
 from tfgrpo.safety.leaks import Guard
-from tfgrpo.safety.quorum import Ballot, Quorum, backing, opposition
 from tfgrpo.steps import EpochEnd, Learned, Listener, Step
 from tfgrpo.trial import without
 from tfgrpo.types import Group, Library, Operation, Refusal, Task

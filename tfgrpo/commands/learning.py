@@ -18,8 +18,8 @@ from tfgrpo.commands.session import grader, judging, mode, named
 from tfgrpo.evaluation import Evaluation
 from tfgrpo.llm import Llm
 from tfgrpo.memo import Memo
+from tfgrpo.quorum import carrying, settle
 from tfgrpo.rollouts import Runner
-from tfgrpo.safety.quorum import carrying, settle
 from tfgrpo.splits import Splits
 from tfgrpo.trainer import Learned, Listener, Practice, Trainer
 from tfgrpo.types import Library, Pending, Refusal, VersionStatus

@@ -16,9 +16,9 @@ from tfgrpo.commands.session import grader, metrics, mode, teaching
 from tfgrpo.configuration import Configuration, Training
 from tfgrpo.errors import Conflict, DatasetError, UsageError
 from tfgrpo.evaluation import Guard
+from tfgrpo.quorum import Quorum
 from tfgrpo.recipe import RECIPES
 from tfgrpo.replay import Logged, logged_tasks
-from tfgrpo.safety.quorum import Quorum
 from tfgrpo.sources import load
 from tfgrpo.splits import Splits, split
 from tfgrpo.store import Store

@@ -9,7 +9,7 @@ from typing import Any
 from tfgrpo.commands.output import emit, say
 from tfgrpo.commands.session import teaching
 from tfgrpo.configuration import Configuration
-from tfgrpo.safety.quorum import Quorum, counted
+from tfgrpo.quorum import Quorum, counted
 from tfgrpo.store import Store
 from tfgrpo.teaching import Teaching
 from tfgrpo.types import Library, Pending

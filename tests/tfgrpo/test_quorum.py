@@ -3,7 +3,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tfgrpo.library import Limits
-from tfgrpo.safety.quorum import MOST_CARRIED, Ballot, Quorum, backing, carrying, opposition, settle
+from tfgrpo.quorum import MOST_CARRIED, Ballot, Quorum, backing, carrying, opposition, settle
 from tfgrpo.steps import Learned, Step
 from tfgrpo.types import Experience, Library, Operation, Pending
 

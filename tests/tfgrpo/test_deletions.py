@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tfgrpo import deletions
 from tfgrpo import library as libraries
 from tfgrpo.library import Limits
-from tfgrpo.safety import deletions
 from tfgrpo.types import Operation
 
 FOUR = libraries.from_texts(["One.", "Two.", "Three.", "Four."])
