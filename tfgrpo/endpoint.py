@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import aiohttp
 from pydantic import SecretStr
 
-from tfgrpo import pace
+from tfgrpo import credit, pace
 from tfgrpo.configuration import Model
 from tfgrpo.pace import Limits
 
@@ -42,11 +42,14 @@ class Endpoint(Protocol):
 
 
 class Failure(Exception):  # noqa: N818 - between an endpoint and its caller in this module only
-    """An attempt that failed. `status` is None when no answer came."""
+    """An attempt that failed. `status` is None when no answer came, `broke` where the account has no money left."""
 
-    def __init__(self, message: str, *, status: int | None = None, limits: Limits | None = None) -> None:
+    def __init__(
+        self, message: str, *, status: int | None = None, limits: Limits | None = None, broke: bool = False
+    ) -> None:
         super().__init__(message)
         self.status = status
+        self.broke = broke
         self.limits = limits or Limits()
 
     @property
@@ -82,6 +85,7 @@ class OpenAI:
                 f"{self._url} answered {response.status}: {said}",
                 status=response.status,
                 limits=pace.limits(response.headers),
+                broke=credit.exhausted(response.status, body),
             )
         try:
             answer = json.loads(body)
@@ -91,7 +95,8 @@ class OpenAI:
             raise Failure(f"{self._url} answered with something that is not a completion")
         if answer.get("error") and not answer.get("choices"):
             # Some gateways say so with a 200, as they have begun to answer.
-            raise Failure(f"{self._url} answered with an error: {_message(body, self._key)}")
+            said = _message(body, self._key)
+            raise Failure(f"{self._url} answered with an error: {said}", broke=credit.exhausted(None, body))
         self._told(pace.limits(response.headers))
         return answer
 
@@ -125,7 +130,8 @@ class Litellm:
             status = getattr(error, "status_code", None)
             response = getattr(error, "response", None)
             limits = pace.limits(response.headers) if response is not None else None
-            raise Failure(_line(str(error), self._key, 500), status=status, limits=limits) from None
+            said = _line(str(error), self._key, 500)
+            raise Failure(said, status=status, limits=limits, broke=_broke(error, status)) from None
         self._told(pace.limits(_passed_on(answer)))
         dumped = answer.model_dump()
         return dumped if isinstance(dumped, dict) else {}
@@ -138,6 +144,15 @@ def _passed_on(answer: Any) -> dict[str, str]:
     """Return the headers of a provider's answer, which litellm keeps beside it under names of its own."""
     headers = getattr(answer, "_hidden_params", {}).get("additional_headers") or {}
     return {str(name).removeprefix("llm_provider-"): str(value) for name, value in headers.items()}
+
+
+def _broke(error: BaseException, status: int | None) -> bool:
+    """Whether an error of litellm's, or the provider's that it was made from, says that there is no money."""
+    told = [(status, str(error)), (status, getattr(error, "body", None))]
+    if (first := error.__context__) is not None:
+        own = getattr(first, "status_code", None)
+        told += [(own, str(first)), (own, getattr(first, "body", None))]
+    return any(credit.exhausted(status, said) for status, said in told)
 
 
 def _message(body: bytes, key: SecretStr | None) -> str:

@@ -11,6 +11,7 @@
     ├── ModelError            a model's endpoint refused, or gave nothing usable
     │   └── RequestRefused    it refused this one request; others may well be answered
     └── BudgetExceeded        the money or tokens allowed are used up; what is finished is kept
+        └── OutOfCredit       not what was allowed, but the provider's account
 
 Each message says what happened, for which value, and what to do about it, on one line.
 """
@@ -64,3 +65,7 @@ class RequestRefused(ModelError):  # noqa: N818 - as above
 
 class BudgetExceeded(TfgrpoError):  # noqa: N818 - as above
     """The allowed money or tokens are used up. Finished work is kept; a later run goes on from it."""
+
+
+class OutOfCredit(BudgetExceeded):
+    """A provider refuses because the account has no money. It ends work as a budget does."""

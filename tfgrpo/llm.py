@@ -18,7 +18,7 @@ from typing import Any, Final, Self, TypeAlias
 from tfgrpo import answers
 from tfgrpo.configuration import Model
 from tfgrpo.endpoint import Endpoint, Failure, Litellm, OpenAI
-from tfgrpo.errors import ModelError, RequestRefused, UsageError
+from tfgrpo.errors import BudgetExceeded, ModelError, OutOfCredit, RequestRefused, TfgrpoError, UsageError
 from tfgrpo.memo import Memo
 from tfgrpo.pace import LONGEST_PAUSE, Clock, Pace, RealClock
 from tfgrpo.usage import Ledger, Tokens, Usage, cost, estimated_tokens, price_of, require_price
@@ -34,6 +34,8 @@ OPTIONAL: Final = ("response_format", "seed", "temperature")
 
 _LONGEST_WAIT: Final = LONGEST_PAUSE
 _LIMITED: Final = 429
+_LAST_ANSWERS: Final = 30.0
+"""Seconds that answers under way are waited for when there is no more money."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,8 @@ class Patience:
 class Llm:
     """One model, with everything that stands between a caller and its answer.
 
-    Use as `async with`. After a failure that is not about one request (a wrong key, a dead host) each further call
-    fails at once with the same error. `endpoint` takes the place of the one that follows from `model`.
+    Use as `async with`. After a failure that is not about one request (a wrong key, no money left, a dead host) each
+    further call fails at once with the same error. `endpoint` takes the place of the one that follows from `model`.
     """
 
     def __init__(
@@ -92,8 +94,9 @@ class Llm:
         self._endpoint = endpoint or (Litellm if self._provider == "litellm" else OpenAI)(model, self._pace.told)
         self._refused: set[str] = set()
         self._taken: set[str] = set()
-        self._asking: dict[str, asyncio.Future[Completion]] = {}
-        self._broken: ModelError | None = None
+        self._asking: dict[str, asyncio.Task[Completion]] = {}
+        self._paid: set[asyncio.Task[Any]] = set()
+        self._broken: TfgrpoError | None = None
         self._went_well = 0
 
     async def __aenter__(self) -> Self:
@@ -102,7 +105,11 @@ class Llm:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        left = list(self._asking.values())
+        left = set(self._asking.values())
+        if isinstance(error, BudgetExceeded) and (paid := left & self._paid):
+            # What the endpoint is at will be paid for: those answers are kept, and nothing new is asked.
+            self._broken = self._broken or error
+            await asyncio.wait(paid, timeout=_LAST_ANSWERS)
         for one in left:
             one.cancel()
         await asyncio.gather(*left, return_exceptions=True)
@@ -129,7 +136,7 @@ class Llm:
         Raises:
             RequestRefused: the endpoint will not answer this request.
             ModelError: the endpoint cannot be used.
-            BudgetExceeded: nothing more may be spent.
+            BudgetExceeded: nothing more may be spent; OutOfCredit: the provider says so.
         """
         request: JSON = {**(parameters or {}), "model": self.name, "messages": list(messages)}
         if temperature is not None:
@@ -180,7 +187,7 @@ class Llm:
                 text = answers.text(answer)
             except RequestRefused:
                 raise
-            except ModelError as error:
+            except (ModelError, OutOfCredit) as error:
                 self._broken = error
                 raise
             counted = answers.tokens(answer)
@@ -196,6 +203,8 @@ class Llm:
         while True:
             before = self._went_well
             async with self._pace.turn() as began:
+                if self._broken is not None:  # since this call began to wait
+                    raise self._broken
                 outcome = await self._attempt(request, attempt, began)
             if isinstance(outcome, float):
                 await self._clock.sleep(outcome)
@@ -213,7 +222,7 @@ class Llm:
         """
         sent = {k: v for k, v in request.items() if k not in self._refused}
         try:
-            answer = await self._endpoint.ask(sent)
+            answer = await self._at_endpoint(sent)
         except Failure as failure:
             if self._learns_from(failure, sent):
                 return await self._attempt(request, attempt, began)
@@ -223,6 +232,26 @@ class Llm:
         self._went_well += 1
         self._pace.went_well()
         return answer
+
+    async def _at_endpoint(self, sent: JSON) -> JSON:
+        """Return the answer. Until it is remembered, the calling task is among those that are paid for.
+
+        OutOfCredit where the endpoint says so, Failure for any other refusal.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        self._paid.add(task)
+        task.add_done_callback(self._paid.discard)
+        try:
+            return await self._endpoint.ask(sent)
+        except Failure as failure:
+            self._paid.discard(task)
+            if failure.broke:
+                raise OutOfCredit(
+                    f"{self.name}: {failure}; the account behind this model's api_key has no money left: top it up, or "
+                    "set another api_key; finished calls are kept, and the same command goes on from there"
+                ) from failure
+            raise
 
     def _next(self, failure: Failure, attempt: int, began: float) -> float | None:
         """Return how long to wait before the next attempt, see `_attempt`."""
@@ -256,7 +285,7 @@ class Llm:
         for name in (name for name in OPTIONAL if name in sent and name not in self._taken):
             given_up.add(name)
             try:
-                answer = await self._endpoint.ask({k: v for k, v in sent.items() if k not in given_up})
+                answer = await self._at_endpoint({k: v for k, v in sent.items() if k not in given_up})
             except Failure:
                 continue
             self._refused |= given_up

@@ -24,6 +24,10 @@ class Endpoint:
     requests: list[JSON] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
 
+    @property
+    def port(self) -> int:
+        return int(self.url.removesuffix("/v1").rpartition(":")[2])
+
     def model(self, name: str = "tester", **settings: Any) -> Model:
         return Model(model=name, base_url=self.url, **settings)
 
@@ -55,7 +59,7 @@ def sections(request: JSON) -> str:
 
 
 @asynccontextmanager
-async def serving(reply: Callable[[JSON], Reply]) -> AsyncIterator[Endpoint]:
+async def serving(reply: Callable[[JSON], Reply], *, port: int = 0) -> AsyncIterator[Endpoint]:
     """Serve; `reply` turns each request into a text, a JSON body or a whole response."""
 
     async def handle(request: web.Request) -> web.Response:
@@ -71,7 +75,7 @@ async def serving(reply: Callable[[JSON], Reply]) -> AsyncIterator[Endpoint]:
     application.router.add_post("/v1/chat/completions", handle)
     runner = web.AppRunner(application)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", port)
     await site.start()
     endpoint = Endpoint(f"http://127.0.0.1:{runner.addresses[0][1]}/v1")
     try:

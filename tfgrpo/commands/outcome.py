@@ -21,6 +21,7 @@ from tfgrpo.store.policies import foreign
 from tfgrpo.trainer import Learned, Step
 from tfgrpo.types import Deployment, Group, Library, Refusal, Version, VersionStatus
 from tfgrpo.usage import Usage, money
+from tfgrpo.usage import as_json as usage_as_json
 
 ACTOR = "tfgrpo train"
 MOST_SHOWN = 200
@@ -46,8 +47,8 @@ def used(learned: Learned) -> tuple[str, ...]:
 
 
 def stored(job: Job, material: Material, result: Result) -> JSON:
-    """Store the new version, deploy it where asked and allowed, and return the run's result."""
-    told = as_json(job, material, result)
+    """Store the new version and with it the run's end, deploy it where asked and allowed; return the run's result."""
+    told = {**as_json(job, material, result), "usage": spent(job)}
     if material.quorum is not None:
         job.store.pending.replace(job.arguments.set, result.pending)
     if _texts(result.learned.library) == _texts(material.library):
@@ -60,6 +61,7 @@ def stored(job: Job, material: Material, result: Result) -> JSON:
         policy_model=_models(result.learned),
         run=job.id,
         note=_proof(result),
+        beside=job.store.runs.finishing(job.id, lambda made: {**told, **of_version(made)}, used(result.learned)),
     )
     deployed = job.arguments.deploy and _may_deploy(job, material, result) and _small_enough(job, version)
     deployed = deployed and _approved(job, version)
@@ -68,6 +70,12 @@ def stored(job: Job, material: Material, result: Result) -> JSON:
             note(said)
         _deploy(job.store, version, result.verdict)
     return {**told, **of_version(version), "deployed": deployed}
+
+
+def spent(job: Job) -> JSON:
+    """Return what the run's calls took, by stage."""
+    stages = {stage: usage_as_json(usage) for stage, usage in job.ledger.stages().items()}
+    return {**stages, "total": usage_as_json(job.ledger.total())}
 
 
 def as_json(job: Job, material: Material, result: Result) -> JSON:

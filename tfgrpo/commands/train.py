@@ -17,7 +17,7 @@ from tfgrpo.commands.output import emit, note
 from tfgrpo.commands.session import configuration, interruptible, named, opened
 from tfgrpo.errors import BudgetExceeded, ModelError, TfgrpoError
 from tfgrpo.store.runs import RunStatus
-from tfgrpo.usage import Ledger, as_json
+from tfgrpo.usage import Ledger
 
 JSON: TypeAlias = dict[str, Any]
 
@@ -71,8 +71,6 @@ def _finished(job: Job, material: Material) -> JSON:
         runs.finish(job.id, status="failed", result={"error": unusable, **told})
         raise ModelError(unusable)
     told = outcome.stored(job, material, result)
-    stages = {stage: as_json(usage) for stage, usage in ledger.stages().items()}
-    told = {**told, "usage": {**stages, "total": as_json(ledger.total())}}
     # Groups that changed nothing may be learned from again.
     changed = told["version"] is not None or result.pending != material.waiting
     used = outcome.used(result.learned) if changed else ()
