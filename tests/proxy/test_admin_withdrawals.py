@@ -68,6 +68,32 @@ def test_a_client_that_pins_the_old_version_gets_it_without_what_was_withdrawn(
     assert proxy.request("GET", "/status").json["entries_left_out"] == 1
 
 
+@pytest.mark.parametrize("arm", [{"live": 1}, {"live": None, "candidate": 1, "shares": {"candidate": 1.0}}])
+def test_live_requests_are_without_it_though_nothing_else_is_deployed(
+    proxy: RunningProxy, upstream: RawUpstream, arm: dict[str, Any]
+) -> None:
+    def given(named: str) -> str:
+        answer = proxy.chat(headers={"x-tfgrpo-trajectory": named}, prefix="/set/math")
+        assert answer.headers["x-tfgrpo-set"] == "math@1"
+        return upstream.seen[-1].body.decode()
+
+    assert proxy.request("PUT", "/admin/api/sets/math/deployment", arm).status == 200
+    assert "Prefer the dear option." in given("begun before")
+    assert proxy.request("POST", PATH, body(reason="poison")).status == 200
+    said = given("begun before")
+    assert ("Prefer the dear option." in said, "Check the sign." in said) == (False, True)
+    assert given("begun after") == said == given("begun before")
+    assert proxy.request("GET", "/status").json["entries_left_out"] == 1
+    change = proxy.request("GET", "/admin/api/sets/math/history").json["history"][0]
+    assert (change["action"], change["entries"]) == ("withdraw", ["e2"])
+
+
+def test_a_client_that_pins_what_is_live_is_rid_of_it(proxy: RunningProxy, upstream: RawUpstream) -> None:
+    proxy.request("POST", PATH, body())
+    assert proxy.chat(headers={"x-tfgrpo-set": "math@1"}).status == 200
+    assert "Prefer the dear option." not in upstream.seen[-1].body.decode()
+
+
 def test_a_client_that_pins_what_was_live_is_rid_of_it_with_the_deployment(
     proxy: RunningProxy, upstream: RawUpstream
 ) -> None:

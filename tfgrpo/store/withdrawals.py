@@ -117,6 +117,12 @@ class Withdrawals:
             found[row.set].add((row.entry, row.text))
         return {name: frozenset(some) for name, some in found.items()}
 
+    def remaining(self, version: Version) -> tuple[Version, tuple[str, ...]]:
+        """Return a version without the entries that were withdrawn, as requests get it, and the ids of those."""
+        known = self._database.read(lambda connection: said(connection, version.set))
+        library, gone = withdrawal.remaining(version.library, known)
+        return msgspec.structs.replace(version, library=library), gone
+
     def refuses(self, version: Version) -> bool:
         """Whether a deployment of the version would be refused for what was withdrawn."""
         return bool(self._database.read(lambda connection: held(connection, version)))
