@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from tests.conftest import RunningProxy, StartProxy, StartUpstream
+from tests.postgresql import Server
 from tests.upstreams import RawUpstream, chat
 from tfgrpo.store import Store
 from tfgrpo.types import Experience, Library
@@ -122,3 +124,20 @@ def test_a_dry_run_changes_nothing(proxy: RunningProxy) -> None:
 )
 def test_what_cannot_be_withdrawn_is_refused(proxy: RunningProxy, asked: dict[str, Any], status: int) -> None:
     assert proxy.request("POST", PATH, asked).status == status
+
+
+def test_on_postgresql_what_awaits_approval_or_was_withdrawn_is_refused_as_a_conflict(
+    postgresql: Server, start_proxy: StartProxy, upstream: RawUpstream
+) -> None:
+    with postgresql.database() as url:
+        proxy = start_proxy(upstream.base_url, store={"url": url}, training={"approval": "required"})
+        with closing(Store.open(url)) as store:
+            entries = (Experience("e1", "Check the sign.", ("g",)), Experience("e2", "Skip units.", ("bad",)))
+            store.sets.add_version("math", Library(entries, 3), status="by hand")
+            fresh = (Experience("e3", "Check the units.", ("h",)),)
+            store.sets.add_version("math", Library(fresh, 4), status="unproven", run="r")
+        assert proxy.request("POST", PATH, body()).status == 200
+        for version, said in ((1, "withdrawn (entries e2)"), (2, "approval")):
+            answer = proxy.request("PUT", "/admin/api/sets/math/deployment", {"live": version})
+            assert (answer.status, said in answer.json["error"]["message"]) == (409, True)
+        proxy.stop()
