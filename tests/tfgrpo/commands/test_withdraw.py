@@ -7,8 +7,9 @@ import pytest
 
 from tests.tfgrpo.scripted import JSON, Reply, serving
 from tests.tfgrpo.store.examples import assignment, exchange
+from tests.tfgrpo.test_main import ONE_GROUP, record, result, run, tasks, url
 from tests.tfgrpo.test_main import home as home
-from tests.tfgrpo.test_main import record, result, run, tasks, url
+from tests.tfgrpo.test_trainer import optimizer
 from tfgrpo.store import Batch, Store
 from tfgrpo.types import Bodies, Experience, Library
 
@@ -115,3 +116,19 @@ async def test_training_data_rests_on_nothing_that_was_withdrawn(home: Path) -> 
     assert (code, "task 0" in out, "did this" in out.split("task 1")[-1]) == (0, True, False)
     code, out, _ = await run(home, "traffic", "export", "--set", "s", "--format", "tfgrpo")
     assert (code, "t1-1" in out, "t1-0" in out) == (0, True, False)
+
+
+async def test_a_run_starts_from_the_live_version_without_what_was_withdrawn_of_it(home: Path) -> None:
+    (home / "config.yaml").write_text(json.dumps({"safety": ONE_GROUP}))
+    store = Store.open(url(home))
+    store.sets.add_version("s", Library(ENTRIES, 3), status="by hand")
+    store.sets.deploy("s", live=1, reason="", actor="me")
+    store.close()
+    record(home, tasks=2)
+    await run(home, "withdraw", "--source", "g")
+    async with serving(optimizer) as endpoint:
+        made = await result(home, "train", "--set", "s", endpoint=endpoint)
+    shown = await result(home, "sets", "show", f"s@{made['version']}")
+    texts = [one["text"] for one in shown["experiences"]]
+    assert ("Check the sign." in texts, "Prefer the dear option." in texts) == (True, False)
+    assert (await run(home, "sets", "deploy", f"s@{made['version']}"))[0] == 0
