@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import structs
-from pydantic import field_validator
+from pydantic import Field, field_validator
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from proxy import hand_written, json_bodies
 from proxy.deployments import Deployments
+from proxy.errors import ProxyError
 from proxy.hand_written import Lesson
 from proxy.json_bodies import Body
 from tfgrpo.errors import NotFound
@@ -30,6 +31,9 @@ _log = logging.getLogger(__name__)
 
 BODY_BYTES = 1 << 20
 ACTOR = "admin api"
+
+MOST: Final = 1 << 31
+"""No number of a version is as high."""
 
 _M = TypeVar("_M", bound=Body)
 
@@ -52,8 +56,8 @@ class Shares(Body):
 class NewDeployment(Body):
     """What live requests of a set get from now on. `live` None is version 0."""
 
-    live: int | None = None
-    candidate: int | None = None
+    live: int | None = Field(None, ge=1, lt=MOST)
+    candidate: int | None = Field(None, ge=1, lt=MOST)
     shares: Shares = Shares()
     reason: str = ""
     if_revision: int | None = None
@@ -150,6 +154,9 @@ class SetsApi:
         """Replace the deployment of a set, at once."""
         name = request.path_params["set"]
         body = await _body(request, NewDeployment)
+        if not body.model_fields_set & {"live", "candidate"}:
+            # Taken as it stands, `{}` would take everything from live requests.
+            raise ProxyError(400, "live is missing; null injects nothing", code="invalid_value", param="live")
         made = await asyncio.to_thread(
             lambda: self._store.sets.deploy(
                 name,

@@ -2,7 +2,8 @@
 
 Every worker asks the store several times a second whether something changed, so that a swap reaches all of them
 within one. While the store does not answer, the last known state stays in force; a worker that begins then takes it
-from the copy on this machine's disk. It decides nothing: arms are drawn elsewhere.
+from the copy on this machine's disk. What was withdrawn of a version is in none of its blocks, deployed or not. It
+decides nothing: arms are drawn elsewhere.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tfgrpo.safety import outgoing
 from tfgrpo.selection import Selector, first_request, part
 from tfgrpo.store import Store
 from tfgrpo.types import EMPTY_VERSION, Deployment, Library, Request
-from tfgrpo.withdrawal import Said, holds
+from tfgrpo.withdrawal import Said, remaining
 
 OTHER_BLOCKS = 256
 """How many blocks of versions that are not deployed (pinned ones, older ones of long conversations) are kept."""
@@ -55,7 +56,7 @@ class Block:
 
     def text(self, set_name: str, version: int, chosen: str | None) -> str:
         """Return what is injected for a trajectory that gets these entries (ids with spaces between; None: all)."""
-        if chosen is None or self.selector is None:
+        if chosen is None:
             return self.whole
         return library.render(part(self.library, set(chosen.split())), name=set_name, version=version)
 
@@ -64,27 +65,22 @@ _NOTHING = Block("")
 
 
 class _Blocks:
-    """Makes blocks, when a version is loaded. An entry that holds a secret or a personal datum is left out of them."""
+    """Makes blocks, when a version is loaded.
+
+    An entry that was withdrawn, or that holds a secret or a personal datum, is left out of them.
+    """
 
     def __init__(self, limits: Limits | None, ours: tuple[str, ...]) -> None:
         self._limits = limits
         self._ours = ours
         self.left_out: dict[tuple[str, int], int] = {}
 
-    def of(self, store: Store, set_name: str, version: int) -> Block:
-        """Return the block of a stored version; NotFound when there is none."""
-        return self.rendered(store.sets.version(set_name, version).library, set_name, version)
-
-    def unlike_deployed(self, store: Store, set_name: str, version: int, withdrawn: Collection[Said]) -> Block:
-        """Return the block of a version that is not deployed, without what was withdrawn of it."""
-        found = store.sets.version(set_name, version).library
-        gone = set(holds(found, withdrawn))
+    def of(self, store: Store, set_name: str, version: int, withdrawn: Collection[Said]) -> Block:
+        """Return the block of a stored version, without what was withdrawn of it; NotFound when there is none."""
+        found, gone = remaining(store.sets.version(set_name, version).library, withdrawn)
         if gone:
             named = ", ".join(sorted(gone))
             _log.warning("%s@%d: entries %s are not injected: they were withdrawn", set_name, version, named)
-            found = msgspec.structs.replace(
-                found, experiences=tuple(one for one in found.experiences if one.id not in gone)
-            )
         block = self.rendered(found, set_name, version)
         if gone:
             self.left_out[set_name, version] = self.left_out.get((set_name, version), 0) + len(gone)
@@ -105,11 +101,12 @@ class _Blocks:
 
 
 class _Copy(msgspec.Struct):
-    """A snapshot as it is kept on disk."""
+    """A snapshot as it is kept on disk. A copy of before withdrawals were kept has none."""
 
     deployments: list[Deployment]
     libraries: list[tuple[tuple[str, int], Library]]
     rollbacks: Mapping[str, int]
+    withdrawn: Mapping[str, frozenset[Said]] = {}
 
 
 class Deployments:
@@ -179,7 +176,7 @@ class Deployments:
 
     @property
     def left_out(self) -> int:
-        """How many entries of the versions loaded so far are not injected, for what they hold."""
+        """How many entries of the versions loaded so far are not injected: withdrawn ones, and for what they hold."""
         return sum(self._blocks.left_out.values())
 
     def current(self, set_name: str) -> Deployment | None:
@@ -221,7 +218,7 @@ class Deployments:
         withdrawn = self._snapshot.withdrawn
         gone = withdrawn.get(set_name, frozenset())
         try:
-            found = await self._in_thread(lambda: self._blocks.unlike_deployed(self._store, set_name, version, gone))
+            found = await self._in_thread(lambda: self._blocks.of(self._store, set_name, version, gone))
         except NotFound:
             return None
         if self._snapshot.withdrawn is not withdrawn and self._snapshot.withdrawn != withdrawn:
@@ -248,7 +245,7 @@ class Deployments:
         found = _loaded(self._store, self._snapshot, self._blocks)
         if self._copy is not None and found is not self._snapshot:
             libraries = [(key, block.library) for key, block in found.blocks.items()]
-            self._copy.keep(_Copy(list(found.deployments.values()), libraries, found.rollbacks))
+            self._copy.keep(_Copy(list(found.deployments.values()), libraries, found.rollbacks, found.withdrawn))
         return found
 
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
@@ -261,10 +258,16 @@ def _loaded(store: Store, known: _Snapshot, made: _Blocks) -> _Snapshot:
     if stamp == known.stamp:
         return known
     deployments = {one.set: one for one in store.sets.deployments()}
+    withdrawn = store.withdrawals.entries()
+    nothing = frozenset[Said]()
     deployed = {(one.set, version) for one in deployments.values() for version in (one.live, one.candidate) if version}
-    blocks = {key: known.blocks[key] if key in known.blocks else made.of(store, *key) for key in deployed}
+    blocks = {}
+    for name, version in deployed:
+        gone = withdrawn.get(name, nothing)
+        same = (name, version) in known.blocks and known.withdrawn.get(name, nothing) == gone
+        blocks[name, version] = known.blocks[name, version] if same else made.of(store, name, version, gone)
     rollbacks = {name: store.sets.newest_rollback(name) for name in deployments}
-    return _Snapshot(stamp, deployments, blocks, rollbacks, store.withdrawals.entries())
+    return _Snapshot(stamp, deployments, blocks, rollbacks, withdrawn)
 
 
 def _copied(copy: LocalCopy, made: _Blocks) -> _Snapshot:
@@ -272,5 +275,8 @@ def _copied(copy: LocalCopy, made: _Blocks) -> _Snapshot:
     found = copy.deployments(_Copy)
     if found is None:
         return _Snapshot()
-    blocks = {key: made.rendered(one, *key) for key, one in found.libraries}
-    return _Snapshot(-1, {one.set: one for one in found.deployments}, blocks, found.rollbacks)
+    blocks = {}
+    for key, one in found.libraries:
+        left, _ = remaining(one, found.withdrawn.get(key[0], ()))
+        blocks[key] = made.rendered(left, *key)
+    return _Snapshot(-1, {one.set: one for one in found.deployments}, blocks, found.rollbacks, found.withdrawn)

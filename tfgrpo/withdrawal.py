@@ -51,6 +51,13 @@ def holds(library: Library, said: Collection[Said]) -> tuple[str, ...]:
     return tuple(one.id for one in library.experiences if (one.id, one.text) in said)
 
 
+def remaining(library: Library, said: Collection[Said]) -> tuple[Library, tuple[str, ...]]:
+    """Return what is left of a stored library for whoever is to get it, and the ids of the entries that are not."""
+    gone = holds(library, said)
+    kept = tuple(one for one in library.experiences if one.id not in gone)
+    return (replace(library, experiences=kept) if gone else library), gone
+
+
 def planned(
     versions: Sequence[Version], rests: Rests, *, live: int | None = None, candidate: int | None = None
 ) -> Withdrawal | None:

@@ -4,14 +4,18 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from proxy.deployments import Deployments
+from tests.postgresql import Server
 from tests.proxy.examples import store
 from tfgrpo import library
 from tfgrpo.store import Store
+from tfgrpo.types import Experience, Library
 
 
 @pytest.fixture
@@ -153,3 +157,25 @@ async def test_nothing_is_injected_of_a_library_that_holds_nothing_else(kept: St
     assert found is not None
     assert found.whole == ""
     await made.stop()
+
+
+async def test_a_version_that_is_read_while_something_of_it_is_withdrawn_is_read_anew(postgresql: Server) -> None:
+    with postgresql.database() as url, closing(Store.open(url, migrate=True)) as shared:
+        entries = (Experience("e1", "Check units.", ("g",)), Experience("e2", "Skip units.", ("bad",)))
+        shared.sets.add_version("math", Library(entries, 3), status="by hand")
+        made = Deployments(shared, interval=3600)
+        await made.start()
+        shared.withdrawals.withdraw("source", "bad", reason="", actor="test", deploy=False)
+        dsn = url.replace("+psycopg", "")
+        with psycopg.connect(dsn) as other:
+            # Whoever reads a version waits from here on; what says which entries were withdrawn is read meanwhile.
+            other.execute("LOCK TABLE versions IN ACCESS EXCLUSIVE MODE")
+            asked = asyncio.create_task(made.find_block("math", 1))
+            await asyncio.sleep(0)
+            await made.refresh()
+            assert not asked.done()
+        found = await asked
+        assert found is not None
+        assert ("Check units." in found.whole, "Skip units." in found.whole) == (True, False)
+        assert made.block("math", 1) is found
+        await made.stop()

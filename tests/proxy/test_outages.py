@@ -17,6 +17,7 @@ from tests.proxy.test_recording import until
 from tests.upstreams import RawUpstream, chat
 from tfgrpo.errors import StoreAway, StoreError
 from tfgrpo.store import Store
+from tfgrpo.types import Experience, Library
 
 KEY = {"content-type": "application/json", "authorization": "Bearer sk-client"}
 
@@ -109,6 +110,31 @@ def test_a_proxy_that_starts_while_postgresql_is_away_serves_what_was_deployed(
     second.deploy("s", "Check signs.")
     assert second.chat("And now?").headers["x-tfgrpo-set"] == "s@2"
     assert answer.headers["x-tfgrpo-exchange"] in {one.id for one in second.recorded()}
+
+
+def test_a_proxy_that_starts_while_postgresql_is_away_gives_nothing_that_was_withdrawn(
+    machine: Stoppable, url: str, start_proxy: StartProxy, upstream: RawUpstream, tmp_path: Path
+) -> None:
+    first = start(start_proxy, upstream, url, tmp_path)
+    entries = (Experience("e1", "Check units.", ("g",)), Experience("e2", "Skip units.", ("bad",)))
+    with closing(Store.open(url)) as store:
+        store.sets.add_version("s", Library(entries, 3), status="by hand")
+    assert first.request("PUT", "/admin/api/sets/s/deployment", {"live": 1}).status == 200
+    first.chat("before")
+    assert "Skip units." in upstream.seen[-1].body.decode()
+    assert first.request("POST", "/admin/api/withdrawals", {"kind": "source", "name": "bad"}).status == 200
+    first.stop()
+    machine.stop()
+    try:
+        second = start(start_proxy, upstream, url, tmp_path)
+        assert second.chat("during").headers["x-tfgrpo-set"] == "s@1"
+        said = upstream.seen[-1].body.decode()
+        assert ("Check units." in said, "Skip units." in said) == (True, False)
+    finally:
+        machine.start()
+    # The first request that may ask the store pins the version: it is asked with what the copy says was withdrawn.
+    assert until(lambda: second.chat("after", {"x-tfgrpo-set": "s@1"}).status == 200)
+    assert "Skip units." not in upstream.seen[-1].body.decode()
 
 
 def test_a_database_that_was_never_there_is_made_when_the_server_comes(

@@ -8,6 +8,8 @@ import pytest
 
 from tests.conftest import RunningProxy, StartProxy, StartUpstream
 from tests.upstreams import chat
+from tfgrpo.store import Store
+from tfgrpo.types import Experience, Library
 
 LESSONS = ("Convert miles to kilometres first.", "Check the sign of a square root.")
 SMALL = {"max_entries": 1}
@@ -51,6 +53,27 @@ def test_a_trajectory_gets_what_its_first_request_chose_in_later_turns_too(
     assert LESSONS[1] in first["content"]
     assert LESSONS[0] not in first["content"]
     assert second == first
+
+
+def test_a_trajectory_loses_what_is_withdrawn_of_its_choice_and_gets_nothing_for_it(
+    start_proxy: StartProxy, start_upstream: StartUpstream
+) -> None:
+    upstream = start_upstream(chat)
+    proxy = start_proxy(upstream.base_url, routes=[{"set": "math"}], training=LEXICAL)
+    store = Store.open(proxy.settings.store.url)
+    entries = tuple(Experience(f"e{at}", text, (f"g{at}",)) for at, text in enumerate(LESSONS, 1))
+    store.sets.add_version("math", Library(entries, 3), status="by hand")
+    store.close()
+    assert proxy.request("PUT", "/admin/api/sets/math/deployment", {"live": 1}).status == 200
+    named = {"x-tfgrpo-trajectory": "one"}
+    proxy.chat("Take the square root of 9.", headers=named)
+    assert LESSONS[1] in upstream.seen[-1].body.decode()
+    withdrawn = {"kind": "source", "name": "g2"}
+    assert proxy.request("POST", "/admin/api/withdrawals", withdrawn).status == 200
+    proxy.chat("Take the square root of 9.", headers=named)
+    assert [one for one in LESSONS if one in upstream.seen[-1].body.decode()] == []
+    proxy.chat("Take the square root of 9.")
+    assert LESSONS[0] in upstream.seen[-1].body.decode()
 
 
 def test_the_choice_is_recorded_and_holds_on_another_proxy(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
+from contextlib import closing
 from typing import NamedTuple, Self
 
 import pytest
 
 from tests.proxy.programs import Programs, call
 from tests.upstreams import PATIENCE
+from tfgrpo.store import Store
+from tfgrpo.types import Experience, Library
 
 SECOND = 1.0
 TRAJECTORIES = 12
@@ -95,3 +99,33 @@ def test_all_workers_swap_within_a_second_and_change_no_trajectory_but_by_rollba
     assert [one for one in before if one.version != first[one.named]] == []
     late = [one for one in traffic.seen if one.at > undone + SECOND]
     assert {one.version for one in late} == {"s@1"}
+
+
+@pytest.mark.parametrize(("number", "workers"), [(1, 4), (2, 2)])
+def test_a_withdrawal_reaches_live_requests_and_pinned_ones_on_all_workers_within_a_second(
+    programs: Programs, url: str, number: int, workers: int
+) -> None:
+    if number > 1 and url.startswith("sqlite"):
+        pytest.skip("replicas share PostgreSQL")
+    ports = programs(url, number, workers)
+    with closing(Store.open(url)) as store:
+        for source in ("bad", "worse"):
+            entry = Experience("e1", f"Skip the {source} units.", (source,))
+            store.sets.add_version("s", Library((entry,), 2), status="by hand")
+        call(ports[0], "PUT", "/admin/api/sets/s/deployment", {"live": 2})
+
+        def given(pin: str) -> str:
+            body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+            more = {"x-tfgrpo-set": pin} if pin else {}
+            headers, _ = call(next(turns), "POST", "/v1/chat/completions", body, authorization="Bearer k", **more)
+            return headers["x-tfgrpo-set"]
+
+        turns = itertools.cycle(ports)
+        assert {given("s@1") for _ in range(40)} | {given("") for _ in range(40)} == {"s@1", "s@2"}
+        for source in ("bad", "worse"):
+            store.withdrawals.withdraw("source", source, reason="", actor="test", deploy=False)
+        withdrawn = time.monotonic()
+        while time.monotonic() < withdrawn + SECOND:
+            given("s@1")
+        # Nothing is left of either version: no request gets a block.
+        assert {given(pin) for pin in ("s@1", "") for _ in range(40)} == {"none"}

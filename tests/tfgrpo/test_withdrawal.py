@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tfgrpo.types import Experience, Library, Version
-from tfgrpo.withdrawal import group_of, planned
+from tfgrpo.withdrawal import group_of, planned, remaining
 
 
 def version(number: int, *entries: Experience, parent: int | None = None) -> Version:
@@ -77,3 +77,9 @@ def test_where_no_version_in_use_rests_on_it_none_follows() -> None:
     found = planned([version(1, POISON), version(2, CLEAN)], rests, live=2)
     assert found is not None
     assert (found.base, found.versions, found.gone) == (None, (1,), ())
+
+
+def test_what_is_left_of_a_stored_library_is_the_rest_as_it_is_and_the_ids_of_what_went() -> None:
+    stored = Library((CLEAN, POISON), 9)
+    assert remaining(stored, {(POISON.id, POISON.text)}) == (Library((CLEAN,), 9), ("e2",))
+    assert remaining(stored, {(POISON.id, "An older text.")}) == (stored, ())

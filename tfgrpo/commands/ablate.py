@@ -9,7 +9,7 @@ from tfgrpo.ablation import Ablation, ablate, pruned
 from tfgrpo.commands.output import emit, say
 from tfgrpo.commands.proving import Proof, asked, model_note
 from tfgrpo.commands.session import opened
-from tfgrpo.commands.sets import find
+from tfgrpo.commands.sets import given
 from tfgrpo.evaluation import key_of, split_of
 from tfgrpo.rollouts import Prior
 from tfgrpo.store import Finding, Store
@@ -20,7 +20,7 @@ from tfgrpo.usage import as_json
 def ablation(proof: Proof) -> int:
     """Measure, keep, prune where that was asked, print."""
     with opened(proof.settings) as store:
-        version = find(store, *proof.arguments.set)
+        version = given(store, *proof.arguments.set)
         prior = Prior(version.set, version.version, version.library)
         other_model = model_note(proof, version)
         found = asked(

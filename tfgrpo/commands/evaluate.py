@@ -6,6 +6,7 @@ It plans aloud before it spends. `--ablate` is another question about the same v
 from __future__ import annotations
 
 from argparse import ArgumentTypeError, Namespace
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,8 @@ class Versus:
     tested: Version
     against: Version
     gates: bool
+    withdrawn: Mapping[str, Sequence[str]]
+    """The ids of the entries that were withdrawn and are left out, by the name of their version."""
 
     @property
     def priors(self) -> tuple[Prior, Prior]:
@@ -51,8 +54,9 @@ def run(arguments: Namespace) -> int:
     guards = _guards(proof)
     with opened(proof.settings) as store:
         tested = find(store, *arguments.set)
-        versus = Versus(tested, *_against(store, arguments.against, tested))
-        if versus.against.library.experiences == tested.library.experiences:
+        against, gates = _against(store, arguments.against, tested)
+        versus = _without_withdrawn(store, tested, against, gates=gates)
+        if versus.against.library.experiences == versus.tested.library.experiences:
             raise UsageError(
                 f"{_name(tested)} and {_name(versus.against)} hold the same experiences; name another --against"
             )
@@ -72,6 +76,20 @@ def run(arguments: Namespace) -> int:
             return 0
         _compared(proof, store, versus, guards, key)
     return 0
+
+
+def _without_withdrawn(store: Store, tested: Version, against: Version, *, gates: bool) -> Versus:
+    """Return what is compared as requests get it, and say at once what is left out."""
+    (first, gone), (other, also) = store.withdrawals.remaining(tested), store.withdrawals.remaining(against)
+    found = Versus(first, other, gates, {_name(one): ids for one, ids in ((first, gone), (other, also)) if ids})
+    if found.withdrawn:
+        note(_said(found).strip())
+    return found
+
+
+def _said(versus: Versus) -> str:
+    lists = "; ".join(f"{', '.join(ids)} of {name}" for name, ids in versus.withdrawn.items())
+    return f" Left out, for they were withdrawn: entries {lists}." if lists else ""
 
 
 def _compared(proof: Proof, store: Store, versus: Versus, guards: list[Guard], key: str) -> None:
@@ -95,15 +113,25 @@ def _compared(proof: Proof, store: Store, versus: Versus, guards: list[Guard], k
         ),
     )
     result, use = _kept(proof, store, versus, result, key)
-    said = explain(result, versus.tested, versus.against, use=use, model=other_model)
+    said = explain(result, versus.tested, versus.against, use=use, model=other_model + _said(versus))
     if versus.gates and _weighs(versus.tested, result):
         store.sets.set_status(versus.tested.set, versus.tested.version, result.verdict, note=said)
     if not proof.arguments.json:
         say(said)
         return
     names = {"set": versus.tested.set, "version": versus.tested.version, "against": _name(versus.against)}
+    withdrawn = {name: list(ids) for name, ids in versus.withdrawn.items()}
     models = {"model": proof.model_name, "policy_model": versus.tested.policy_model}
-    emit({**result.as_json(), "use": use, **names, **models, "usage": as_json(proof.ledger.total())})
+    emit(
+        {
+            **result.as_json(),
+            "use": use,
+            **names,
+            "withdrawn": withdrawn,
+            **models,
+            "usage": as_json(proof.ledger.total()),
+        }
+    )
 
 
 def _kept(proof: Proof, store: Store, versus: Versus, result: Evaluation, key: str) -> tuple[Evaluation, int | None]:

@@ -71,7 +71,8 @@ def gathered(store: Store, arguments: Namespace, settings: Configuration) -> Mat
 def _found(store: Store, arguments: Namespace, settings: Configuration) -> Material:
     deployment = store.sets.deployment(arguments.set)
     parent = (deployment.live if deployment else None) or EMPTY_VERSION
-    library = store.sets.version(arguments.set, parent).library
+    # As requests get it: a version made from what was withdrawn could not be deployed.
+    library = store.withdrawals.remaining(store.sets.version(arguments.set, parent))[0].library
     library = structs.replace(library, next_id=max(library.next_id, store.sets.next_id(arguments.set)))
     if arguments.source == "dataset":
         return Material((), _dataset(store, arguments, settings), parent, library, {}, _guards(arguments, settings))

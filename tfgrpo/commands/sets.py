@@ -44,7 +44,7 @@ def run(arguments: Namespace) -> int:
             case "pending":
                 quorums.show(store, settings, arguments.set, as_json=arguments.json)
             case "export":
-                set_files.give(find(store, *arguments.version), arguments, settings.secrets)
+                set_files.give(given(store, *arguments.version), arguments, settings.secrets)
             case "approve" | "reject":
                 reviews.run(store, arguments)
             case "history":
@@ -63,6 +63,14 @@ def find(store: Store, set_name: str, version: int | None) -> Version:
     if newest is None:
         raise NotFound(f"the set {set_name} has no version yet; `tfgrpo train --set {set_name}` makes one")
     return newest
+
+
+def given(store: Store, set_name: str, version: int | None) -> Version:
+    """Return a version as requests get it, without what was withdrawn of it, and say what that is; as `find` else."""
+    left, gone = store.withdrawals.remaining(find(store, set_name, version))
+    if gone:
+        note(f"{left.set}@{left.version}: left out, for they were withdrawn: entries {', '.join(gone)}")
+    return left
 
 
 def _list(store: Store, *, as_json: bool) -> None:

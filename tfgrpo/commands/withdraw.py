@@ -61,8 +61,8 @@ def _show(done: Done, arguments: Namespace) -> None:
         say(f"{plan.set}: [{before.id}] {'would go' if would else 'went'} back to its text before: {after.text}")
     versions = ", ".join(f"{plan.set}@{number}" for number in plan.versions)
     say(f"{plan.set}: {'would be ' if would else ''}deployed no more, for they rest on it: {versions}")
-    pinned = f"requests that pin one of them {'would ' if would else ''}get it without these entries, within a second"
-    say(f"{plan.set}: {pinned}, but for what is still deployed")
+    given = f"requests {'would ' if would else ''}get them without these entries, live ones and those that pin one"
+    say(f"{plan.set}: {given}, within a second")
     say(f"{plan.set}: {_next(done, arguments)}")
 
 
@@ -84,7 +84,8 @@ def _next(done: Done, arguments: Namespace) -> str:
     made = f"version {done.version.version}, of {len(plan.library)} entries, is stored"
     if rests is None:
         return f"{made}; what is deployed does not rest on it"
-    return f"{made}, but {rests} rests on it and is still deployed: run the same with --deploy"
+    kept = "is still deployed, and given without these entries"
+    return f"{made}, but {rests} rests on it; it {kept}: run the same with --deploy to replace it"
 
 
 def _warn_of_run(store: Store) -> None:

@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Row, insert, select
+from sqlalchemy import Connection, Row, insert, select
 
 from tfgrpo import withdrawal
 from tfgrpo.errors import Conflict, NotFound
 from tfgrpo.store import history, pending, schema, versions
 from tfgrpo.store.engine import Database, insert_new
 from tfgrpo.store.teaching import judged_by
-from tfgrpo.store.traffic import CHUNK
 from tfgrpo.types import Deployment, Experience, Pending, Version
 from tfgrpo.withdrawal import Withdrawal, group_of
 
 Withdrawable: TypeAlias = Literal["exchange", "app", "source"]
 """What can be withdrawn: the trajectory of an exchange; all traffic of an app; all trajectories that labels of one
 source judge, or the group that entries name among their sources."""
+
+AT_ONCE: Final = 10_000
+"""So many rows are in memory together."""
 
 Trajectory: TypeAlias = tuple[str, str]
 """An app and a trajectory of it."""
@@ -116,6 +118,12 @@ class Withdrawals:
         for row in rows:
             found[row.set].add((row.entry, row.text))
         return {name: frozenset(some) for name, some in found.items()}
+
+    def remaining(self, version: Version) -> tuple[Version, tuple[str, ...]]:
+        """Return a version without the entries that were withdrawn, as requests get it, and the ids of those."""
+        known = self._database.read(lambda connection: said(connection, version.set))
+        library, gone = withdrawal.remaining(version.library, known)
+        return msgspec.structs.replace(version, library=library), gone
 
     def refuses(self, version: Version) -> bool:
         """Whether a deployment of the version would be refused for what was withdrawn."""
@@ -240,7 +248,7 @@ def _learned(connection: Connection, found: _Evidence) -> dict[str, dict[str, se
     learned: dict[str, dict[str, set[Trajectory]]] = defaultdict(lambda: defaultdict(set))
     query = select(used.c.set, table.c.group, table.c.app, table.c.trajectory)
     query = query.select_from(used.join(table, used.c.trajectory == table.c.trajectory))
-    for row in _chunked(connection, query, table.c.group, found.trajectories) if found.trajectories else ():
+    for row in _of_groups(connection, query, found.trajectories):
         learned[row.set][row.group].add((row.app, row.trajectory))
     return learned
 
@@ -256,7 +264,7 @@ def _evidence(connection: Connection, kind: Withdrawable, name: str) -> _Evidenc
         if connection.execute(known).first() is None:
             raise NotFound(f"there is no traffic of an app {name!r}; `GET /admin/api/exchanges` names the app of each")
         query = select(table.c.group, table.c.app, table.c.trajectory).where(table.c.app == name)
-        return _Evidence(row, trajectories=_by_group(_chunked(connection, query, table.c.group, taught)))
+        return _Evidence(row, trajectories=_by_group(_of_groups(connection, query, taught)))
     told = schema.labels.c.source == name
     whole = frozenset({name}) & (taught | _sources(connection))
     if not whole and connection.execute(select(schema.labels.c.source).where(told).limit(1)).first() is None:
@@ -270,9 +278,7 @@ def _evidence(connection: Connection, kind: Withdrawable, name: str) -> _Evidenc
         table.join(judged, (table.c.app == judged.c.app) & (table.c.trajectory == judged.c.trajectory))
     )
     row["name"] = group_of(name) if whole else name
-    return _Evidence(
-        row, frozenset(map(group_of, whole)), _by_group(_chunked(connection, query, table.c.group, taught))
-    )
+    return _Evidence(row, frozenset(map(group_of, whole)), _by_group(_of_groups(connection, query, taught)))
 
 
 def _of_exchange(connection: Connection, name: str) -> _Evidence:
@@ -297,13 +303,11 @@ def _groups(connection: Connection) -> frozenset[str]:
     return frozenset(map(group_of, _sources(connection)))
 
 
-def _chunked(connection: Connection, query: Any, column: ColumnElement[str], names: Iterable[str]) -> list[Row[Any]]:
-    ordered = sorted(names)
-    return [
-        row
-        for at in range(0, len(ordered), CHUNK)
-        for row in connection.execute(query.where(column.in_(ordered[at : at + CHUNK])))
-    ]
+def _of_groups(connection: Connection, query: Any, groups: Collection[str]) -> Iterator[Row[Any]]:
+    """Read through all rows once and yield those of the groups: no index leads to a group."""
+    if groups:
+        rows = connection.execute(query.execution_options(yield_per=AT_ONCE))
+        yield from (row for row in rows if row.group in groups)
 
 
 def _by_group(rows: Iterable[Row[Any]]) -> dict[str, frozenset[Trajectory]]:

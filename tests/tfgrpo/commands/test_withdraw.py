@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.tfgrpo.scripted import JSON, Reply, serving
 from tests.tfgrpo.store.examples import assignment, exchange
+from tests.tfgrpo.test_main import ONE_GROUP, record, result, run, tasks, url
 from tests.tfgrpo.test_main import home as home
-from tests.tfgrpo.test_main import run, url
+from tests.tfgrpo.test_trainer import optimizer
 from tfgrpo.store import Batch, Store
 from tfgrpo.types import Bodies, Experience, Library
 
@@ -78,3 +80,55 @@ async def test_a_run_that_is_under_way_is_named(filled: Path) -> None:
     store.runs.acquire("training", "run-7", 60)
     store.close()
     assert "training run run-7 is under way" in (await run(filled, "withdraw", "--source", "g"))[2]
+
+
+@pytest.mark.parametrize("form", ["json", "markdown", "reference", "agent-yaml"])
+async def test_an_export_of_a_version_leaves_out_what_was_withdrawn_of_it_and_says_so(filled: Path, form: str) -> None:
+    await run(filled, "withdraw", "--source", "g")
+    code, out, err = await run(filled, "sets", "export", "math@1", "--format", form)
+    assert (code, "Check the sign." in out, "Prefer the dear option." in out) == (0, True, False)
+    assert "math@1: left out, for they were withdrawn: entries e2" in err
+
+
+async def test_an_evaluation_tests_a_version_without_what_was_withdrawn_of_it_and_says_so(filled: Path) -> None:
+    asked: list[str] = []
+
+    def policy(request: JSON) -> Reply:
+        asked.append(json.dumps(request["messages"]))
+        return "Answer: yes"
+
+    await run(filled, "withdraw", "--source", "g")
+    words = ("evaluate", "--set", "math@1", "--data", tasks(filled), "--grader", "exact", "--k", "1")
+    async with serving(policy) as endpoint:
+        code, out, err = await run(filled, *words, endpoint=endpoint)
+        found = await result(filled, *words, endpoint=endpoint)
+    left_out = "Left out, for they were withdrawn: entries e2 of math@1."
+    assert (code, left_out in out, left_out in err) == (0, True, True)
+    assert found["withdrawn"] == {"math@1": ["e2"]}
+    assert any("Check the sign." in one for one in asked)
+    assert [one for one in asked if "Prefer the dear option." in one] == []
+
+
+async def test_training_data_rests_on_nothing_that_was_withdrawn(home: Path) -> None:
+    record(home, tasks=2)
+    await run(home, "withdraw", "--exchange", "x-t1-0")
+    code, out, _ = await run(home, "traffic", "export", "--set", "s", "--min-reward", "0")
+    assert (code, "task 0" in out, "did this" in out.split("task 1")[-1]) == (0, True, False)
+    code, out, _ = await run(home, "traffic", "export", "--set", "s", "--format", "tfgrpo")
+    assert (code, "t1-1" in out, "t1-0" in out) == (0, True, False)
+
+
+async def test_a_run_starts_from_the_live_version_without_what_was_withdrawn_of_it(home: Path) -> None:
+    (home / "config.yaml").write_text(json.dumps({"safety": ONE_GROUP}))
+    store = Store.open(url(home))
+    store.sets.add_version("s", Library(ENTRIES, 3), status="by hand")
+    store.sets.deploy("s", live=1, reason="", actor="me")
+    store.close()
+    record(home, tasks=2)
+    await run(home, "withdraw", "--source", "g")
+    async with serving(optimizer) as endpoint:
+        made = await result(home, "train", "--set", "s", endpoint=endpoint)
+    shown = await result(home, "sets", "show", f"s@{made['version']}")
+    texts = [one["text"] for one in shown["experiences"]]
+    assert ("Check the sign." in texts, "Prefer the dear option." in texts) == (True, False)
+    assert (await run(home, "sets", "deploy", f"s@{made['version']}"))[0] == 0
