@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec.structs
-from sqlalchemy import Connection, and_, func, or_, select
+from sqlalchemy import Connection, and_, func, literal, or_, select
 
 from tfgrpo.errors import Conflict
 from tfgrpo.rewards import Placed
@@ -70,10 +70,16 @@ class Labels:
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return [Label(**row._mapping) for row in rows]  # noqa: SLF001 - SQLAlchemy's public name for it
 
-    def values(self, target: Target, metrics: Collection[str]) -> Iterator[tuple[str, str, int, str, float]]:
-        """Yield (app, exchange or trajectory, choice, metric, value) of each label of these metrics, in no order."""
+    def values(
+        self, target: Target, metrics: Collection[str], *, keys: bool = False
+    ) -> Iterator[tuple[str, str, int, str, float, str]]:
+        """Yield (app, exchange or trajectory, choice, metric, value, key) of each label of these metrics, in no order.
+
+        The key is the keyed hash of the one that gave it with `keys`, else empty.
+        """
         table = schema.labels
-        query = select(table.c.app, table.c[target], table.c.choice, table.c.metric, table.c.value)
+        key = table.c.credential if keys else literal("")
+        query = select(table.c.app, table.c[target], table.c.choice, table.c.metric, table.c.value, key)
         other = table.c.exchange.is_not(None) if target == "exchange" else table.c.exchange.is_(None)
         return self._database.rows(query.where(other, table.c.metric.in_(metrics)))
 
