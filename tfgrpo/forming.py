@@ -176,8 +176,8 @@ def _read_labels(
 ) -> None:
     """Read all labels: of each target what they say. With `keys` that is also whose they are."""
     for target in TARGETS:
-        for name, named, choice, metric, value, key in store.labels.values(target, metrics, keys=keys):
-            said = verdicts.alone(metric, value, key)
+        for name, named, choice, metric, value, *key in store.labels.values(target, metrics, keys=keys):
+            said = verdicts.alone(metric, value, *key)
             known = apps[name].on_exchanges if target == "exchange" else apps[name].on_trajectories
             count = len(known)
             before = known.setdefault(named, said)
@@ -194,15 +194,15 @@ def _read_exchanges(apps: Mapping[str, _App], rows: Iterator[Outline]) -> None:
     The one loop here that runs a million times: what is usual comes first, and looks up little.
     """
     keys: dict[str, str] = {}
-    for exchange, name, trajectory, group, version, choices, key, use in rows:
-        app = apps[name]
+    for exchange, name, trajectory, group, version, choices, use, *whose in rows:
+        app, key = apps[name], keys.setdefault(whose[0], whose[0]) if whose else ""
         said = app.on_exchanges.pop(exchange, None)
         if use == UNREADABLE:
-            app.unread.append((trajectory, keys.setdefault(key, key)))
+            app.unread.append((trajectory, key))
             if said is not None:
                 app.unclear.add(trajectory)
             continue
-        made = Attempt(trajectory, version, choices, False, use == TRUNCATED, said, keys.setdefault(key, key), None)
+        made = Attempt(trajectory, version, choices, False, use == TRUNCATED, said, key, None)
         attempt = app.attempts.setdefault(trajectory, made)
         if attempt is made:
             # All exchanges of a trajectory carry the group that its first one was given.

@@ -46,8 +46,8 @@ class Verdicts:
         self._alone: dict[tuple[str, float, str], Verdict] = {}
         self._joined: dict[tuple[int, int], tuple[Verdict, Verdict, Verdict]] = {}
 
-    def alone(self, metric: str, value: float, key: str) -> Verdict:
-        """Return what one label says."""
+    def alone(self, metric: str, value: float, key: str = "") -> Verdict:
+        """Return what one label says. Whose it is need not be told where all count."""
         found = self._alone.get((metric, value, key))
         if found is None:
             found = self._made(metric, self._metrics[metric].share(value), key, None)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from sqlalchemy import Integer, and_, case, cast, func, literal, not_, or_, select
+from sqlalchemy import Integer, and_, case, cast, func, not_, or_, select
 
 from tfgrpo.store import schema
 from tfgrpo.store.engine import Database
@@ -31,9 +31,9 @@ class Attempt:
 UNREADABLE, WHOLE, TRUNCATED = range(3)
 """What can be learned from an exchange: nothing, for it is not complete or of no API that we read; all; not all."""
 
-Outline: TypeAlias = tuple[str, str, str, str, int, int, str, int]
-"""Of an exchange: id, app, trajectory, group, version, choices, the keyed hash of its key (or nothing), and one of the
-three above. A tuple, for there may be a million of them."""
+Outline: TypeAlias = tuple[str, str, str, str, int, int, int, *tuple[str, ...]]
+"""Of an exchange: id, app, trajectory, group, version, choices, one of the three above, and the keyed hash of its key
+where it was asked for. A tuple, for there may be a million of them."""
 
 
 class Learnable:
@@ -92,8 +92,8 @@ class Learnable:
         partial = or_(table.c.truncated, table.c.record != "full")
         use = case((not_(readable), UNREADABLE), (partial, TRUNCATED), else_=WHOLE)
         columns = (table.c.id, table.c.app, table.c.trajectory, table.c.group, table.c.version, table.c.choices)
-        key = table.c.credential if keys else literal("")
-        query = select(*columns, key, use).where(table.c.version < FIRST_DRAFT, *teaching(self._database, table))
+        key = [table.c.credential] if keys else []
+        query = select(*columns, use, *key).where(table.c.version < FIRST_DRAFT, *teaching(self._database, table))
         return self._database.rows(query.where(*within(set_name, apps, unnamed=unnamed)))
 
     def without_bodies(
