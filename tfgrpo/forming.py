@@ -175,9 +175,11 @@ def _read_labels(
     store: Store, apps: Mapping[str, _App], verdicts: Verdicts, metrics: Sequence[str], *, keys: bool
 ) -> None:
     """Read all labels: of each target what they say. With `keys` that is also whose they are."""
+    shared = verdicts.shared
     for target in TARGETS:
-        for name, named, choice, metric, value, *key in store.labels.values(target, metrics, keys=keys):
-            said = verdicts.alone(metric, value, *key)
+        for row in store.labels.values(target, metrics, keys=keys):
+            name, named, choice = row[0], row[1], row[2]
+            said = shared.get(row[3:]) or verdicts.alone(*row[3:])
             known = apps[name].on_exchanges if target == "exchange" else apps[name].on_trajectories
             count = len(known)
             before = known.setdefault(named, said)
@@ -194,9 +196,13 @@ def _read_exchanges(apps: Mapping[str, _App], rows: Iterator[Outline]) -> None:
     The one loop here that runs a million times: what is usual comes first, and looks up little.
     """
     keys: dict[str, str] = {}
-    for exchange, name, trajectory, group, version, choices, use, *whose in rows:
-        app, key = apps[name], keys.setdefault(whose[0], whose[0]) if whose else ""
+    key = ""
+    for row in rows:
+        exchange, name, trajectory, group, version, choices, use = row[:7]
+        app = apps[name]
         said = app.on_exchanges.pop(exchange, None)
+        if len(row) > 7:  # noqa: PLR2004 - the key was asked for
+            key = keys.setdefault(row[7], row[7])
         if use == UNREADABLE:
             app.unread.append((trajectory, key))
             if said is not None:

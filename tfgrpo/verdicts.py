@@ -43,16 +43,18 @@ class Verdicts:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
-        self._alone: dict[tuple[str, float, str], Verdict] = {}
+        self.shared: dict[tuple[str | float, ...], Verdict] = {}
+        """By metric, value and, where it was told, key: what one label says, for a look without a call."""
         self._joined: dict[tuple[int, int], tuple[Verdict, Verdict, Verdict]] = {}
 
     def alone(self, metric: str, value: float, key: str = "") -> Verdict:
         """Return what one label says. Whose it is need not be told where all count."""
-        found = self._alone.get((metric, value, key))
+        words = (metric, value, key) if key else (metric, value)
+        found = self.shared.get(words)
         if found is None:
             found = self._made(metric, self._metrics[metric].share(value), key, None)
-            if len(self._alone) < MANY:
-                self._alone[metric, value, key] = found
+            if len(self.shared) < MANY:
+                self.shared[words] = found
         return found
 
     def joined(self, one: Verdict, other: Verdict) -> Verdict:
