@@ -75,20 +75,25 @@ def fill(url: str, count: int = EXCHANGES, *, seed: int = 0, until: float | None
     """Make a store of `count` exchanges at `url`, an empty or new database; `until`: when the last one ended (now)."""
     with closing(Store.open(url, migrate=True)) as store:
         _deploy(store)
+    insert(url, _rows(count, random.Random(seed), until or time.time()))  # noqa: S311 - no secret
+    with closing(Database(url, migrate=False)) as database:
+        database.write(_add_up)
+
+
+def insert(url: str, rows: Iterator[tuple[str, dict[str, Any]]]) -> None:
+    """Put rows of recorded traffic, each with its table's name, into a store that is there; it compresses bodies."""
     writer = _Sqlite(url) if make_url(url).get_backend_name() == "sqlite" else _Postgresql(url)
     with closing(writer):
         batches: dict[str, list[dict[str, Any]]] = {name: [] for name in _TABLES}
-        for table, row in _rows(count, random.Random(seed), until or time.time()):  # noqa: S311 - no secret
+        for table, row in rows:
             batches[table].append(row)
             if len(batches[table]) == AT_ONCE:
                 writer.insert(table, _packed(table, batches[table]))
                 batches[table] = []
-        for table, rows in batches.items():
-            if rows:
-                writer.insert(table, _packed(table, rows))
+        for table, some in batches.items():
+            if some:
+                writer.insert(table, _packed(table, some))
         writer.finish()
-    with closing(Database(url, migrate=False)) as database:
-        database.write(_add_up)
 
 
 def _add_up(connection: Connection) -> None:

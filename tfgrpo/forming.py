@@ -1,9 +1,9 @@
 """Groups as metadata: which attempts at a task there are, and what labels make of each. Bodies are not looked at.
 
 It is written for a million exchanges: rows are read once, in the order they lie in, and put together by dictionaries
-here, as the store has no quicker way to join what has no order in common. A label that is alone on its target needs
-nothing else to be a reward; only trajectories with several are read again, with all their labels. Where several metrics
-make the reward, that is all that are labelled, and takes longer.
+here, as the store has no quicker way to join what has no order in common. Labels that are the only ones of their metric
+on their target need nothing else to be a reward (see `verdicts`); only trajectories where labels compete are read
+again, with all their labels. That all exchanges of a trajectory are of one set and one group is relied on.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from tfgrpo.rewards import Placed, Reward, rewards
+from tfgrpo.rewards import Reward, rewards
 from tfgrpo.store import Store
 from tfgrpo.store.labels import TARGETS
 from tfgrpo.store.learnable import TRUNCATED, UNREADABLE, Outline
 from tfgrpo.teaching import EVERYONE, Teaching
-from tfgrpo.types import Label
+from tfgrpo.verdicts import UNCLEAR, Verdict, Verdicts
 from tfgrpo.weighing import REWARD_ONLY, Metrics, alike, weighed
 
 Rollout: TypeAlias = tuple[str, int]
@@ -28,12 +28,9 @@ Rollout: TypeAlias = tuple[str, int]
 AT_ONCE: Final = 2_000
 """How many trajectories with several labels are in memory at once with all that the labels say."""
 
-_SEVERAL: Final = -1.0
-"""Stands for the reward of a target with several labels, or one on another choice than the first."""
-
 
 class Attempt(msgspec.Struct, gc=False):
-    """One trajectory, as far as its rows have been read. `reward` is that of its only label."""
+    """One trajectory, as far as its rows have been read. `said` is what its labels say, if need be of some only."""
 
     trajectory: str
     version: int
@@ -41,7 +38,9 @@ class Attempt(msgspec.Struct, gc=False):
     mixed: bool
     """Its exchanges do not share one version."""
     truncated: bool
-    reward: float | None
+    said: Verdict | None
+    key: str | None
+    """The keyed hash of the key that made it; None: several did. Empty where nobody asks."""
     before: Attempt | None
     """The one read before it of the same group: a million lists would keep the collector of cycles busy."""
 
@@ -49,7 +48,7 @@ class Attempt(msgspec.Struct, gc=False):
 class Formed(msgspec.Struct, frozen=True, gc=False):
     """The attempts at one task under one version of a set (`version` None: each under several).
 
-    `more` holds the values, by trajectory and choice, of the task's trajectories with several labels.
+    `more` holds the values, by trajectory and choice, of those trajectories that are not worth what their labels say.
     """
 
     app: str
@@ -73,7 +72,7 @@ class Formed(msgspec.Struct, frozen=True, gc=False):
         """What the judged rollouts earned."""
         if self.more:
             return list(self.rewards().values())
-        return [attempt.reward for attempt in self.attempts if attempt.reward is not None]
+        return [attempt.said.value for attempt in self.attempts if attempt.said is not None]
 
     @property
     def first(self) -> str:
@@ -94,28 +93,46 @@ class Formed(msgspec.Struct, frozen=True, gc=False):
         more = self.more.get(attempt.trajectory)
         if more is not None:
             return more
-        return {} if attempt.reward is None else {0: attempt.reward}
+        return {} if attempt.said is None else {0: attempt.said.value}
 
 
 class _App:
-    """What was read of one app: its lone labels by target, its attempts by trajectory, of each group the newest."""
+    """What was read of one app: what labels say by target, its attempts by trajectory, of each group the newest."""
 
     def __init__(self) -> None:
-        self.on_exchanges: dict[str, float] = {}
-        self.on_trajectories: dict[str, float] = {}
+        self.on_exchanges: dict[str, Verdict] = {}
+        self.on_trajectories: dict[str, Verdict] = {}
         self.attempts: dict[str, Attempt] = {}
         self.newest: dict[str, Attempt] = {}
-        self.several: set[str] = set()
-        """Trajectories whose reward takes more than a look at one label."""
+        self.unclear: set[str] = set()
+        """Trajectories whose reward takes a look at all their labels."""
+        self.unread: list[tuple[str, str]] = []
+        """(trajectory, key) of each exchange that is no part of an attempt, but tells who made it as well."""
 
-    def judged(self) -> None:
-        """Put labels on trajectories to the attempts."""
-        for trajectory, value in self.on_trajectories.items():
-            attempt = self.attempts.get(trajectory)
-            if attempt is not None:
-                if value == _SEVERAL or attempt.reward is not None:
-                    self.several.add(trajectory)
-                attempt.reward = value
+    def judge(self, verdicts: Verdicts, *, own_labels: bool) -> None:
+        """Bring labels on trajectories to the attempts, and leave out their makers' own where these do not count."""
+        if not own_labels:
+            for trajectory, key in self.unread:
+                told = self.attempts.get(trajectory)
+                if told is not None and told.key != key:
+                    told.key = None
+            for attempt in self.attempts.values():
+                if attempt.said is not None:
+                    attempt.said = self._of_others(attempt, attempt.said, verdicts)
+        for trajectory, said in self.on_trajectories.items():
+            of = self.attempts.get(trajectory)
+            counting = said if of is None or own_labels else self._of_others(of, said, verdicts)
+            if of is None or counting is None:
+                continue
+            of.said = verdicts.over(counting, of.said)
+            if of.said is UNCLEAR:
+                self.unclear.add(trajectory)
+
+    def _of_others(self, attempt: Attempt, said: Verdict, verdicts: Verdicts) -> Verdict | None:
+        if attempt.key is None:
+            self.unclear.add(attempt.trajectory)
+            return UNCLEAR
+        return said if said is UNCLEAR else verdicts.of_others(said, attempt.key)
 
 
 def form(
@@ -131,13 +148,13 @@ def form(
     `teaching` says of which apps. A list has more than one entry when the task was tried under several versions.
     """
     apps: dict[str, _App] = defaultdict(_App)
-    # Whose a lone label is, only a look at the whole tells.
-    _read_labels(store, apps, metrics, alone=teaching.own_labels and len(metrics) == 1)
-    _read_exchanges(apps, store.learnable.outlines(set_name=set_name, unnamed=unnamed, apps=teaching.apps))
+    verdicts, keys = Verdicts(metrics), not teaching.own_labels
+    _read_labels(store, apps, verdicts, list(metrics), keys=keys)
+    _read_exchanges(apps, store.learnable.outlines(set_name=set_name, unnamed=unnamed, apps=teaching.apps, keys=keys))
     for name in sorted(apps):
         app = apps.pop(name)
-        app.judged()
-        more = _more_rewards(store, name, sorted(app.several), metrics, teaching)
+        app.judge(verdicts, own_labels=teaching.own_labels)
+        more = _more_rewards(store, name, sorted(app.unclear), metrics, teaching)
         for group, newest in app.newest.items():
             if usable := _usable(newest):
                 yield _by_version(name, group, usable, _of_task(usable, more, metrics))
@@ -154,25 +171,23 @@ def labels_of(
     return rewards(placed, metrics, share=teaching.max_share)
 
 
-def _read_labels(store: Store, apps: Mapping[str, _App], metrics: Metrics, *, alone: bool) -> None:
-    """Read all labels; with `alone` one that is alone on its target is its reward."""
-    worth: dict[tuple[str, float], float] = {}
+def _read_labels(
+    store: Store, apps: Mapping[str, _App], verdicts: Verdicts, metrics: Sequence[str], *, keys: bool
+) -> None:
+    """Read all labels: of each target what they say. With `keys` that is also whose they are."""
+    shared = verdicts.shared
     for target in TARGETS:
-        for name, named, choice, metric, value in store.labels.values(target, list(metrics)):
-            reward = worth.get((metric, value))
-            if reward is None:
-                reward = worth[metric, value] = _worth(metric, value, metrics)
-            lone = apps[name].on_exchanges if target == "exchange" else apps[name].on_trajectories
-            known = len(lone)
-            lone.setdefault(named, reward)
-            if choice or len(lone) == known or not alone:
-                lone[named] = _SEVERAL
-
-
-def _worth(metric: str, value: float, metrics: Metrics) -> float:
-    """Return the reward that a label comes to when it is alone."""
-    alone = Label("", "", None, "", 0, metric, value, "", "", 0.0)
-    return rewards([Placed(alone, "", None)], metrics)["", 0].value
+        for row in store.labels.values(target, metrics, keys=keys):
+            name, named, choice = row[0], row[1], row[2]
+            said = shared.get(row[3:]) or verdicts.alone(*row[3:])
+            known = apps[name].on_exchanges if target == "exchange" else apps[name].on_trajectories
+            count = len(known)
+            before = known.setdefault(named, said)
+            if choice:
+                # It speaks of another answer than the first.
+                known[named] = UNCLEAR
+            elif len(known) == count:
+                known[named] = verdicts.joined(before, said)
 
 
 def _read_exchanges(apps: Mapping[str, _App], rows: Iterator[Outline]) -> None:
@@ -180,29 +195,39 @@ def _read_exchanges(apps: Mapping[str, _App], rows: Iterator[Outline]) -> None:
 
     The one loop here that runs a million times: what is usual comes first, and looks up little.
     """
-    for exchange, name, trajectory, group, version, choices, use in rows:
+    keys: dict[str, str] = {}
+    key = ""
+    for row in rows:
+        exchange, name, trajectory, group, version, choices, use = row[:7]
         app = apps[name]
-        reward = app.on_exchanges.pop(exchange, None)
+        said = app.on_exchanges.pop(exchange, None)
+        if len(row) > 7:  # noqa: PLR2004 - the key was asked for
+            key = keys.setdefault(row[7], row[7])
         if use == UNREADABLE:
-            if reward is not None:
-                app.several.add(trajectory)
+            app.unread.append((trajectory, key))
+            if said is not None:
+                app.unclear.add(trajectory)
             continue
-        made = Attempt(trajectory, version, choices, False, use == TRUNCATED, reward, None)
+        made = Attempt(trajectory, version, choices, False, use == TRUNCATED, said, key, None)
         attempt = app.attempts.setdefault(trajectory, made)
         if attempt is made:
             # All exchanges of a trajectory carry the group that its first one was given.
             made.before = app.newest.get(group)
             app.newest[group] = made
-            if reward == _SEVERAL:
-                app.several.add(trajectory)
+            if said is UNCLEAR:
+                app.unclear.add(trajectory)
             continue
-        if reward is not None:
-            # What is labelled more than once, or not on its first row, is looked at as a whole.
-            app.several.add(trajectory)
+        if said is not None:
+            if said is UNCLEAR or attempt.said is not None:
+                # Of two labelled exchanges the later one counts.
+                app.unclear.add(trajectory)
+            attempt.said = said
         attempt.mixed |= version != attempt.version
         attempt.version = max(attempt.version, version)
         attempt.choices = max(attempt.choices, choices)
         attempt.truncated |= use == TRUNCATED
+        if key != attempt.key:
+            attempt.key = None
 
 
 def _more_rewards(
@@ -219,24 +244,44 @@ def _more_rewards(
 def _of_task(
     attempts: Sequence[Attempt], more: Mapping[str, Mapping[int, Reward]], metrics: Metrics
 ) -> Mapping[str, Mapping[int, float]]:
-    """Return the values of a task's rollouts with several labels, all by the same metrics (see `weighing`)."""
-    if not more:
+    """Return the values of those rollouts of a task that are not worth what their labels say (see `Formed.more`).
+
+    `more` are the rewards of trajectories whose labels took a look. All rollouts are weighed by the same metrics (see
+    `weighing`): where their labels are of others, that touches all.
+    """
+    looked = [one for one in attempts if one.trajectory in more] if more else []
+    if not looked and (len(metrics) == 1 or _of_same_metrics(attempts)):
         return {}
-    several = [one for one in attempts if one.trajectory in more]
     found = {
         (one.trajectory, choice): reward
-        for one in several
+        for one in looked
         for choice, reward in more[one.trajectory].items()
         if choice < one.choices
     }
-    values: dict[str, dict[int, float]] = {one.trajectory: {} for one in several}
-    by = alike({one: reward.shares for one, reward in found.items()}, metrics) if len(metrics) > 1 and found else None
-    for (trajectory, choice), reward in found.items():
-        if by is None:
+    values: dict[str, dict[int, float]] = {one.trajectory: {} for one in looked}
+    if len(metrics) == 1:
+        for (trajectory, choice), reward in found.items():
             values[trajectory][choice] = reward.value
-        elif names := by.get((trajectory, choice)):
-            values[trajectory][choice] = weighed({name: reward.shares[name] for name in names}, metrics)
+        return values
+    for one in attempts:
+        if one.said is not None and one.trajectory not in values:
+            values[one.trajectory] = {}
+            found[one.trajectory, 0] = one.said.reward()
+    by = alike({one: reward.shares for one, reward in found.items()}, metrics) if found else {}
+    for (trajectory, choice), names in by.items():
+        shares = found[trajectory, choice].shares
+        values[trajectory][choice] = weighed({name: shares[name] for name in names}, metrics)
     return values
+
+
+def _of_same_metrics(attempts: Sequence[Attempt]) -> bool:
+    names = None
+    for one in attempts:
+        if one.said is not None:
+            if names is not None and one.said.names is not names:
+                return False
+            names = one.said.names
+    return True
 
 
 def _usable(newest: Attempt) -> list[Attempt]:

@@ -12,7 +12,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -32,8 +32,8 @@ ATTEMPTS = 5
 ROWS = 50
 """How many rows one statement inserts."""
 
-BUFFER = 100
-"""How many rows are in memory while rows are read one by one."""
+BUFFER = 1000
+"""How many rows are in memory while rows are read one by one: with fewer, PostgreSQL is asked too often."""
 
 POSTGRESQL: Final = "postgresql+psycopg"
 
@@ -93,9 +93,11 @@ class Database:
         self._make_ready()
         driver = self._engine.dialect.loaded_dbapi
         try:
-            with self._connected() as connection, connection.begin():
-                cursor = connection.execute(query).cursor
-                assert cursor is not None
+            with (
+                self._connected() as connection,
+                connection.begin(),
+                closing(self._kind.cursor(connection, query)) as cursor,
+            ):
                 while some := cursor.fetchmany(BUFFER):
                     yield from some
         except SQLAlchemyError as error:

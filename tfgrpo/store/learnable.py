@@ -31,9 +31,9 @@ class Attempt:
 UNREADABLE, WHOLE, TRUNCATED = range(3)
 """What can be learned from an exchange: nothing, for it is not complete or of no API that we read; all; not all."""
 
-Outline: TypeAlias = tuple[str, str, str, str, int, int, int]
-"""Of an exchange: id, app, trajectory, group, version, choices, and one of the three above. A tuple, for there may be
-a million of them."""
+Outline: TypeAlias = tuple[str, str, str, str, int, int, int, *tuple[str, ...]]
+"""Of an exchange: id, app, trajectory, group, version, choices, one of the three above, and the keyed hash of its key
+where it was asked for. A tuple, for there may be a million of them."""
 
 
 class Learnable:
@@ -75,19 +75,25 @@ class Learnable:
             yield Attempt(*row)
 
     def outlines(
-        self, *, set_name: str | None = None, unnamed: bool = False, apps: Collection[str] | None = None
+        self,
+        *,
+        set_name: str | None = None,
+        unnamed: bool = False,
+        apps: Collection[str] | None = None,
+        keys: bool = False,
     ) -> Iterator[Outline]:
         """Yield the exchanges of one set, of none (`unnamed`), or of all, and of `apps`, as forming groups needs them.
 
         They come in no order, and one by one. What a training run made under a draft is not among them, nor what was
-        withdrawn.
+        withdrawn. Whose they are they say with `keys`.
         """
         table = schema.exchanges
         readable = and_(table.c.outcome == "complete", table.c.dialect.is_not(None))
         partial = or_(table.c.truncated, table.c.record != "full")
         use = case((not_(readable), UNREADABLE), (partial, TRUNCATED), else_=WHOLE)
         columns = (table.c.id, table.c.app, table.c.trajectory, table.c.group, table.c.version, table.c.choices)
-        query = select(*columns, use).where(table.c.version < FIRST_DRAFT, *teaching(self._database, table))
+        key = [table.c.credential] if keys else []
+        query = select(*columns, use, *key).where(table.c.version < FIRST_DRAFT, *teaching(self._database, table))
         return self._database.rows(query.where(*within(set_name, apps, unnamed=unnamed)))
 
     def without_bodies(

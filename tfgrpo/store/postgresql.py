@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import psycopg
 from psycopg.types.string import StrDumper, StrDumperUnknown, StrDumperVarchar
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, Select, create_engine, event
 from sqlalchemy.dialects.postgresql import Insert as Insert
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -83,6 +83,15 @@ def begun_writing(connection: Connection, *, durable: bool) -> None:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
     else:
         connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+
+
+def cursor(connection: Connection, query: Select[Any]) -> Any:
+    """Return the driver's cursor over what a query finds: one of the server's, or all would be in memory at once."""
+    compiled = query.compile(dialect=connection.dialect, compile_kwargs={"render_postcompile": True})
+    driver: Any = connection.connection.driver_connection
+    made = driver.cursor(name="rows")
+    made.execute(compiled.string, compiled.params)
+    return made
 
 
 def backup(url: URL, file: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, Select, create_engine, event
 from sqlalchemy.dialects.sqlite import Insert as Insert
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
@@ -69,6 +70,11 @@ def before_writing(connection: Connection, *, durable: bool) -> None:
 
 def begun_writing(connection: Connection, *, durable: bool) -> None:
     """Do nothing: `BEGIN IMMEDIATE` took the lock."""
+
+
+def cursor(connection: Connection, query: Select[Any]) -> Any:
+    """Return the driver's cursor over what a query finds. It reads on as it is asked."""
+    return connection.execute(query).cursor
 
 
 def backup(url: URL, file: Path) -> None:

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from tests.tfgrpo.store.examples import assignment, exchange, label
 from tfgrpo.store import Batch, OtherContent, Store
+from tfgrpo.store.engine import BUFFER
 from tfgrpo.types import Bodies
 
 
@@ -50,3 +51,18 @@ def test_a_label_of_one_app_does_not_speak_of_another_apps_exchange(store: Store
     store.traffic.add(Batch(exchanges=((exchange(app="other"), Bodies()),)))
     store.labels.add([label()])
     assert list(store.labels.placed()) == []
+
+
+def test_labels_are_read_one_by_one_however_many_there_are(store: Store) -> None:
+    store.labels.add([label(number, value=number % 2, credential=f"k{number % 3}") for number in range(BUFFER * 2 + 1)])
+    rows = list(store.labels.values("exchange", ["reward"], keys=True))
+    assert sorted(rows) == sorted(
+        ("default", f"ex-{number}", 0, "reward", float(number % 2), f"k{number % 3}")
+        for number in range(BUFFER * 2 + 1)
+    )
+
+
+def test_whoever_reads_no_further_leaves_the_store_usable(store: Store) -> None:
+    store.labels.add([label(number) for number in range(BUFFER * 2 + 1)])
+    assert next(store.labels.values("exchange", ["reward"]))
+    assert len(list(store.labels.values("exchange", ["reward"]))) == BUFFER * 2 + 1
