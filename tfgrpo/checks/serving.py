@@ -10,7 +10,9 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from queue import SimpleQueue
 from typing import Any, BinaryIO, Final, TypeAlias
 
 JSON: TypeAlias = Mapping[str, Any]
@@ -21,32 +23,53 @@ MEMORY: Final = 4 << 30
 """Bytes of address space. A tower of powers that would fill the machine is written in ten characters."""
 
 
-def serve(prepare: Callable[[JSON], Judgement]) -> None:
-    """Judge until standard input ends, by what `prepare` makes of the arguments.
+def serve(prepare: Callable[[JSON], Judgement], *, bounded: bool = True) -> None:
+    """Judge by what `prepare` makes of the arguments, until standard input ends; then the process ends at once.
 
-    Whatever fails is answered with its error. What a library prints goes nowhere.
+    Whatever fails is answered with its error. What is printed goes to standard error. `bounded`: in limited memory and
+    by one thread, as our own judgements are; not what a user wrote.
     """
-    answers = _sealed()
-    arguments = json.loads(sys.stdin.buffer.readline())
+    questions, answers = _sealed()
+    if bounded:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    processors = 1 if bounded else os.cpu_count() or 1
+    lines = _arriving(questions)
+    arguments = json.loads(next(lines))
     ready, judgement = _attempt(prepare, arguments)
     _write(answers, ready)
-    for line in sys.stdin.buffer:
+    for line in lines:
         asked = json.loads(line)
-        # The kernel ends a judgement that nobody waits for any more, for who started it may be gone.
-        signal.setitimer(signal.ITIMER_VIRTUAL, arguments["seconds"] + 1)
+        # The kernel ends a judgement that holds the interpreter, for who would kill this process may be gone.
+        signal.setitimer(signal.ITIMER_VIRTUAL, (arguments["seconds"] + 1) * processors)
         said, result = _attempt(judgement, asked["answer"], asked["reference"], asked["metadata"])
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         _write(answers, {**said, "result": result})
 
 
-def _sealed() -> BinaryIO:
-    """Return standard output for answers only, and put limits on this process."""
+def _sealed() -> tuple[BinaryIO, BinaryIO]:
+    """Return standard input for questions only and standard output for answers only; nothing else finds them."""
+    questions = os.fdopen(os.dup(sys.stdin.fileno()), "rb")
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, sys.stdin.fileno())
+    os.close(nothing)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that started this one
     signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    return answers
+    return questions, answers
+
+
+def _arriving(questions: BinaryIO) -> Iterator[bytes]:
+    """Hand on lines as they come. When there are no more, nobody waits: the process ends, whatever it is doing."""
+    lines: SimpleQueue[bytes] = SimpleQueue()
+
+    def read() -> None:
+        for line in questions:
+            lines.put(line)
+        os._exit(0)
+
+    threading.Thread(target=read, name="questions", daemon=True).start()
+    return iter(lines.get, b"")
 
 
 def _attempt(work: Callable[..., Any], *given: Any) -> tuple[dict[str, str], Any]:

@@ -17,7 +17,8 @@ from tfgrpo.datasets import ALSO_RIGHT
 from tfgrpo.errors import UsageError
 from tfgrpo.graders.apart import Apart
 from tfgrpo.graders.judge import Judge
-from tfgrpo.graders.python import PREFIX, SECONDS, PythonGrader
+from tfgrpo.graders.named import PREFIX, NamedGrader
+from tfgrpo.graders.python import SECONDS
 from tfgrpo.graders.verdict import Grade as Grade
 from tfgrpo.graders.verdict import Grader as Grader
 from tfgrpo.types import Rollout, Task
@@ -67,7 +68,7 @@ def configured(settings: GraderSettings, *, seconds: float = SECONDS) -> Grader:
     if strange := sorted(given - _TAKES.get(name, frozenset())):
         raise UsageError(f"the grader {name} takes no {_spelt(strange[0])}", field="training.grader")
     if name.startswith(PREFIX):
-        return PythonGrader.load(name, seconds=seconds)
+        return NamedGrader.load(name, seconds=seconds)
     if name in text.COMPARISONS:
         return TextGrader(name, text.COMPARISONS[name])
     match name:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -23,6 +25,9 @@ JSON: TypeAlias = dict[str, Any]
 
 START: Final = 60.0
 """Seconds that a process may take until it is ready: it imports what it needs."""
+
+LINE: Final = 16 << 20
+"""Bytes of an answer: six times the longest critique, for JSON may need as many for a character, and more."""
 
 ENVIRONMENT: Final[Mapping[str, str]] = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
 """The same order of sets in every process; and one thread, for each takes address space, which is limited."""
@@ -55,7 +60,8 @@ class Apart:
 class Process:
     """A process `python -m MODULE`, told `arguments` once, that answers one question at a time, each in `seconds`.
 
-    `what` is what it is called in errors, `limit` the setting that those name which tell of the time.
+    `what` is what it is called in errors, `limit` the setting that those name which tell of the time. `heard`: what it
+    prints goes to our own standard error.
     """
 
     what: str
@@ -63,6 +69,7 @@ class Process:
     seconds: float
     limit: str = "training.grader_seconds"
     arguments: JSON = field(default_factory=dict)
+    heard: bool = False
     _process: asyncio.subprocess.Process | None = field(default=None, init=False, repr=False)
     _all: list[asyncio.subprocess.Process] = field(default_factory=list, init=False, repr=False)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False, repr=False)
@@ -97,8 +104,10 @@ class Process:
             self._process = process
         except TimeoutError as error:
             raise GraderError(f"it took longer than {self.seconds:g} s ({self.limit})") from error
+        except ValueError as error:
+            raise GraderError("its process answered what cannot be read") from error
         except (OSError, EOFError) as error:
-            raise GraderError("its process ended before it had judged") from error
+            raise GraderError(f"its process ended before it had answered{await _how(process)}") from error
         finally:
             if self._process is None:
                 _kill(process)
@@ -110,12 +119,12 @@ class Process:
             *("-P", "-m", self.module),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
+            stderr=None if self.heard else asyncio.subprocess.DEVNULL,
             env={**os.environ, **ENVIRONMENT, "PYTHONPATH": os.pathsep.join([_root(), *filter(None, sys.path)])},
-            limit=1 << 20,
+            limit=LINE,
         )
         # `close` ends it, whatever happens here.
-        self._all.append(process)
+        self._all = [*(one for one in self._all if one.returncode is None), process]
         try:
             ready = await asyncio.wait_for(_exchange(process, {**self.arguments, "seconds": self.seconds}), START)
         except (TimeoutError, OSError, EOFError) as error:
@@ -128,6 +137,14 @@ class Process:
 def _kill(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
         process.kill()
+
+
+async def _how(process: asyncio.subprocess.Process) -> str:
+    """Return how a process ended that has closed its side, in words behind a sentence."""
+    with suppress(TimeoutError):
+        code = await asyncio.wait_for(process.wait(), 1.0)
+        return f": exit status {code}" if code >= 0 else f": killed by signal {-code} ({signal.strsignal(-code)})"
+    return ""
 
 
 async def _exchange(process: asyncio.subprocess.Process, message: JSON) -> JSON:

@@ -1,26 +1,23 @@
-"""A grader that the user wrote: `python:module:function`, called as `function(answer, reference, *, task, trajectory)`.
+"""A function of this program as a grader, called as `function(answer, reference, *, task, trajectory)`.
 
 The function is given what it names and nothing else. It runs in this process: what it does is the user's own. A plain
 function runs in a thread, so that nobody waits for it; one that never returns keeps its thread until the program ends.
+A function that is only named runs in a process of its own (`graders.named`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib
 import inspect
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 from tfgrpo.errors import GraderError, UsageError
 from tfgrpo.graders.verdict import Grade, checked
 from tfgrpo.types import Rollout, Task
 
-PREFIX: Final = "python:"
 KNOWN: Final = ("answer", "reference", "task", "trajectory")
 AT_ONCE: Final = 8
 SECONDS: Final = 60.0
@@ -41,28 +38,9 @@ class PythonGrader:
     _free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE), init=False, repr=False)
 
     @classmethod
-    def load(cls, name: str, *, seconds: float = SECONDS) -> PythonGrader:
-        """Import the function of `python:module:function`; UsageError says what is wrong with it."""
-        module_name, _, function_name = name.removeprefix(PREFIX).partition(":")
-        if not module_name or not function_name:
-            raise UsageError(f"{name!r} must read python:module:function", field="grader")
-        # A grader usually lies beside the data; a console script does not look there by itself.
-        here = str(Path.cwd())
-        if here not in sys.path:
-            sys.path.insert(0, here)
-        try:
-            function = getattr(importlib.import_module(module_name), function_name)
-        except Exception as error:  # importing runs the user's module
-            said = f"{type(error).__name__}: {error}"
-            raise UsageError(f"the grader {name!r} cannot be loaded: {said}", field="grader") from error
-        return cls.of(name, function, seconds=seconds)
-
-    @classmethod
     def of(cls, name: str, function: Any, *, seconds: float = SECONDS) -> PythonGrader:
         """Return the grader that calls `function`; UsageError when it cannot be called as a grader is."""
-        if not callable(function):
-            raise UsageError(f"the grader {name!r} is no function", field="grader")
-        return cls(name, function, _takes(name, function), seconds)
+        return cls(name, function, taken(name, function), seconds)
 
     async def grade(self, task: Task, rollout: Rollout) -> Grade:
         """Call the function. An error in it, no answer in time, or a result that is no reward is a GraderError."""
@@ -129,7 +107,10 @@ def _in_thread(function: Callable[..., Any], given: dict[str, Any]) -> asyncio.F
     return future
 
 
-def _takes(name: str, function: Callable[..., Any]) -> tuple[str, ...]:
+def taken(name: str, function: Any) -> tuple[str, ...]:
+    """Return those of `KNOWN` that a function takes; UsageError when it cannot be called as a grader is."""
+    if not callable(function):
+        raise UsageError(f"the grader {name!r} is no function", field="grader")
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError) as error:

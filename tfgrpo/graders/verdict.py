@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Protocol
 
+from tfgrpo.checks.results import judged
 from tfgrpo.errors import GraderError
 from tfgrpo.types import Rollout, Task
 
@@ -42,19 +42,12 @@ class Grader(Protocol):
 
 
 def checked(result: Any) -> Grade:
-    """Return what a grader gave as a grade: a number in [0, 1], a bool, or such a one with a critique.
+    """Return what a grader gave as a grade (`checks.results`).
 
     Raises:
-        GraderError: it is something else.
+        GraderError: it is none.
     """
-    reward, critique = result if isinstance(result, list | tuple) and len(result) == 2 else (result, None)  # noqa: PLR2004 - a pair
-    if not isinstance(reward, Real) or not 0 <= float(reward) <= 1:
-        raise GraderError(f"it returned {_shown(result)}; a reward is a number in [0, 1]")
-    if critique is not None and not isinstance(critique, str):
-        raise GraderError(f"it returned {_shown(critique)} as its critique, which is no text")
-    return Grade(float(reward), critique)
-
-
-def _shown(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else f"{text[:80]}..."  # noqa: PLR2004 - one line of an error
+    try:
+        return Grade(*judged(result))
+    except ValueError as error:
+        raise GraderError(str(error)) from error

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import threading
 from collections.abc import Awaitable
+from fractions import Fraction
+from pathlib import Path
 
 from tfgrpo.types import Rollout, Task
 
@@ -60,3 +64,40 @@ def waiting(answer: str) -> float:
 
 
 FIVE = 5
+
+
+def exiting(answer: str) -> float:
+    os._exit(len(answer))
+
+
+def crashing(answer: str) -> float:
+    os.kill(os.getpid(), signal.SIGSEGV)
+    return float(len(answer))
+
+
+def exiting_at(answer: str) -> float:
+    return 1.0 if answer == "right" else exiting(answer)
+
+
+def talking(answer: str) -> float:
+    """Prints where answers go, and reads where questions come from."""
+    print('{"result": 1.0}')  # noqa: T201 - what is tested
+    os.write(1, b'{"result": 1.0}\n')
+    return 0.5 if sys.stdin.read() == "" and answer else 0.0
+
+
+def own_process(answer: str) -> tuple[float, str]:
+    return 1.0, f"{answer} {os.getpid()}"
+
+
+def wordy(answer: str) -> tuple[float, str]:
+    return 1.0, "\u20ac" * 2_000_000 * len(answer)
+
+
+def third(answer: str) -> Fraction:
+    return Fraction(len(answer), 3)
+
+
+def sleeping(answer: str) -> float:
+    Path(answer).write_text(str(os.getpid()))
+    return waiting(answer)

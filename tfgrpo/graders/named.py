@@ -1,0 +1,84 @@
+"""A grader that the user names: `python:module:function`, which runs in processes of its own (`checks.functions`).
+
+There is one process as long as it keeps up, and more, up to `AT_ONCE`, where rollouts wait: a function may wait for
+another program, or import for seconds. One that is killed or kills itself leaves its rollout unjudged, and no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from tfgrpo.errors import UsageError
+from tfgrpo.graders.apart import Process
+from tfgrpo.graders.python import AT_ONCE, SECONDS, taken
+from tfgrpo.graders.verdict import Grade, checked
+from tfgrpo.types import Rollout, Task
+
+PREFIX: Final = "python:"
+PATIENCE: Final = 0.5
+"""Seconds that a rollout waits for each process that there is before another is started: as long as a start takes."""
+
+
+@dataclass(slots=True)
+class NamedGrader:
+    """Has the function judge with those of `graders.python.KNOWN` that are in `takes`, for `seconds` at most."""
+
+    name: str
+    takes: tuple[str, ...]
+    seconds: float = SECONDS
+    needs_reference: bool = False
+    _processes: list[Process] = field(default_factory=list, init=False, repr=False)
+    _idle: asyncio.LifoQueue[Process] = field(default_factory=asyncio.LifoQueue, init=False, repr=False)
+
+    @classmethod
+    def load(cls, name: str, *, seconds: float = SECONDS) -> NamedGrader:
+        """Import the function of `python:module:function`, to look at it; UsageError says what is wrong with it."""
+        module, _, function_name = name.removeprefix(PREFIX).partition(":")
+        if not module or not function_name:
+            raise UsageError(f"{name!r} must read python:module:function", field="grader")
+        # A grader usually lies beside the data; a console script does not look there by itself.
+        here = str(Path.cwd())
+        if here not in sys.path:
+            sys.path.insert(0, here)
+        try:
+            function = getattr(importlib.import_module(module), function_name)
+        except Exception as error:  # importing runs the user's module
+            said = f"{type(error).__name__}: {error}"
+            raise UsageError(f"the grader {name!r} cannot be loaded: {said}", field="grader") from error
+        return cls(name, taken(name, function), seconds)
+
+    async def grade(self, task: Task, rollout: Rollout) -> Grade:
+        """Call the function. An error in it, no answer in time, or a result that is no reward is a GraderError."""
+        objects: dict[str, Any] = {"task": task, "trajectory": rollout}
+        plain = {name: msgspec.to_builtins(objects[name], enc_hook=str) for name in self.takes if name in objects}
+        process = await self._free()
+        try:
+            return checked(await process.ask(rollout.answer, task.reference, plain))
+        finally:
+            self._idle.put_nowait(process)
+
+    async def close(self) -> None:
+        """End the processes."""
+        for process in self._processes:
+            await process.close()
+
+    async def _free(self) -> Process:
+        while (there := len(self._processes)) > 0:
+            patience = PATIENCE * there if there < AT_ONCE else None
+            try:
+                return await asyncio.wait_for(self._idle.get(), patience)
+            except TimeoutError:
+                if len(self._processes) == there:
+                    break  # nobody else has had one started meanwhile
+        module, _, function = self.name.removeprefix(PREFIX).partition(":")
+        arguments = {"module": module, "function": function, "takes": self.takes}
+        what = f"the grader {self.name}"
+        self._processes.append(Process(what, "tfgrpo.checks.functions", self.seconds, arguments=arguments, heard=True))
+        return self._processes[-1]
