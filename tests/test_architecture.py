@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,11 @@ _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 _NESTS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 
 
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
@@ -82,6 +88,24 @@ def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef
             yield node
 
 
+def _inner_imports(path: Path) -> Iterator[str]:
+    for function in _functions(_tree(path)):
+        yield from _imports(function)
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith("tfgrpo.")
+
+
+def _is_long(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return (function.end_lineno or 0) - function.lineno + 1 > MOST_FUNCTION_LINES
+
+
+def _is_wide(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    arguments = function.args.posonlyargs + function.args.args
+    return len([one for one in arguments if one.arg not in ("self", "cls")]) > MOST_POSITIONAL
+
+
 def _depth(node: ast.AST, so_far: int = 0) -> int:
     deepest = so_far
     for child in ast.iter_child_nodes(node):
@@ -93,55 +117,59 @@ def _depth(node: ast.AST, so_far: int = 0) -> int:
     return deepest
 
 
-@pytest.mark.parametrize("path", ALL, ids=_name)
-def test_a_file_stays_below_the_wall(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= MOST_LINES
+def test_a_file_stays_below_the_wall() -> None:
+    assert [_name(path) for path in ALL if len(path.read_text().splitlines()) > MOST_LINES] == []
 
 
-@pytest.mark.parametrize("path", ALL, ids=_name)
-def test_a_function_stays_below_the_wall(path: Path) -> None:
-    for function in _functions(ast.parse(path.read_text())):
-        lines = (function.end_lineno or 0) - function.lineno + 1
-        assert lines <= MOST_FUNCTION_LINES, function.name
-        positional = [a for a in function.args.posonlyargs + function.args.args if a.arg not in ("self", "cls")]
-        assert len(positional) <= MOST_POSITIONAL or path.parts[-2] == "tests", function.name
-        assert _depth(function) <= MOST_NESTING, function.name
+def test_a_function_stays_below_the_wall() -> None:
+    assert [f"{_name(path)}: {one.name}" for path in ALL for one in _functions(_tree(path)) if _is_long(one)] == []
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if _name(p).startswith("tfgrpo/")], ids=_name)
-def test_tfgrpo_never_imports_proxy(path: Path) -> None:
-    assert not [name for name in _imports(ast.parse(path.read_text())) if name.split(".")[0] == "proxy"]
+def test_a_function_takes_few_arguments_by_position() -> None:
+    # A test asks for as many fixtures as it needs.
+    paths = [path for path in ALL if path.parts[-2] != "tests"]
+    assert [f"{_name(path)}: {one.name}" for path in paths for one in _functions(_tree(path)) if _is_wide(one)] == []
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if _name(p).startswith("proxy/")], ids=_name)
-def test_proxy_enters_only_the_open_rooms_of_tfgrpo(path: Path) -> None:
-    rooms = {name.split(".")[1] for name in _imports(ast.parse(path.read_text())) if name.startswith("tfgrpo.")}
-    assert rooms <= OPEN_TO_PROXY
+def test_a_function_is_not_nested_deep() -> None:
+    found = [
+        f"{_name(path)}: {one.name}" for path in ALL for one in _functions(_tree(path)) if _depth(one) > MOST_NESTING
+    ]
+    assert found == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=_name)
-def test_imports_stand_at_the_top_but_for_litellm(path: Path) -> None:
-    inside = {name.split(".")[0] for function in _functions(ast.parse(path.read_text())) for name in _imports(function)}
-    assert inside <= LAZY.get(_name(path), set())
+def test_tfgrpo_never_imports_proxy() -> None:
+    paths = [path for path in SOURCES if _name(path).startswith("tfgrpo/")]
+    assert [f"{_name(path)}: {one}" for path in paths for one in _imports(_tree(path)) if one.startswith("proxy")] == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=_name)
-def test_every_module_says_what_it_is_for(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text()))
+def test_proxy_enters_only_the_open_rooms_of_tfgrpo() -> None:
+    paths = [path for path in SOURCES if _name(path).startswith("proxy/")]
+    entered = {(one.split(".")[1], _name(path)) for path in paths for one in _imports(_tree(path)) if _is_ours(one)}
+    assert {(room, path) for room, path in entered if room not in OPEN_TO_PROXY} == set()
+
+
+def test_imports_stand_at_the_top_but_for_litellm() -> None:
+    inside = {(_name(path), one.split(".")[0]) for path in SOURCES for one in _inner_imports(path)}
+    assert {(path, one) for path, one in inside if one not in LAZY.get(path, set())} == set()
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    assert [_name(path) for path in SOURCES if not ast.get_docstring(_tree(path))] == []
 
 
 def test_no_room_is_reached_from_itself() -> None:
     doors: dict[str, set[str]] = {}
     for path in SOURCES:
         room = _room(_name(path).removesuffix(".py").replace("/", "."))
-        names = [name for name in _imports(ast.parse(path.read_text())) if name.split(".")[0] in ("proxy", "tfgrpo")]
+        names = [name for name in _imports(_tree(path)) if name.split(".")[0] in ("proxy", "tfgrpo")]
         doors.setdefault(room, set()).update({_room(name) for name in names} - {room})
     assert [room for room in doors if room in _reached(room, doors)] == []
 
 
 def test_the_simulated_provider_knows_nothing_of_the_learner() -> None:
     for path in ROOT.glob("tfgrpo/simulation/**/*.py"):
-        rooms = {name.split(".")[1] for name in _imports(ast.parse(path.read_text())) if name.startswith("tfgrpo.")}
+        rooms = {name.split(".")[1] for name in _imports(_tree(path)) if name.startswith("tfgrpo.")}
         assert rooms <= {"types", "errors", "simulation"}, path
 
 
