@@ -14,11 +14,13 @@ from msgspec import structs
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from proxy import places
 from proxy.errors import ProxyError
 from proxy.settings import DEFAULT_APP
 from tfgrpo import dialects
 from tfgrpo.errors import NotFound
 from tfgrpo.store import Store
+from tfgrpo.store.browsing import Place, Wanted
 from tfgrpo.types import Bodies, Exchange
 
 PAGE = 50
@@ -32,19 +34,26 @@ class TrafficApi:
         self._store = store
 
     async def exchanges(self, request: Request) -> Response:
-        """Recorded exchanges, the newest first; `before` of the answer turns the page."""
+        """Recorded exchanges, the newest first; `next` of the answer, sent as `next`, turns the page."""
         query = _Query(request)
         limit = query.number("limit", PAGE, lowest=1, highest=LONGEST_PAGE)
-        before = query.number("before", None)
-        app, set_name, trajectory = query.text("app"), query.text("set"), query.text("trajectory")
+        wanted = Wanted(
+            app=query.text("app"),
+            trajectory=query.text("trajectory"),
+            set=query.text("set"),
+            until=query.number("before", None),
+        )
+        behind = query.place("next", parts=2)
         query.is_all_known()
         found = await asyncio.to_thread(
-            lambda: self._store.traffic.page(
-                limit=int(limit or PAGE), before=before, app=app, set_name=set_name, trajectory=trajectory
-            )
+            lambda: self._store.browsing.exchanges(wanted, behind=behind, limit=int(limit or PAGE), seconds=math.inf)
         )
-        following = found[-1].started_at if len(found) == int(limit or PAGE) else None
-        return JSONResponse({"exchanges": [structs.asdict(one) for one in found], "before": following})
+        return JSONResponse(
+            {
+                "exchanges": [structs.asdict(one) for one in found.rows],
+                "next": None if found.next is None else places.written(found.next),
+            }
+        )
 
     async def exchange(self, request: Request) -> Response:
         """One exchange with its bodies and its labels."""
@@ -106,6 +115,18 @@ class _Query:
             said = f"between {lowest:g} and {highest:g}" if math.isfinite(lowest) else ""
             raise ProxyError(400, f"{name} must be a number {said}".strip(), code="invalid_value", param=name)
         return value
+
+    def place(self, name: str, *, parts: int) -> Place | None:
+        """Return the place of a list that an answer said; None where none is sent."""
+        text = self._given.pop(name, None)
+        if text is None:
+            return None
+        try:
+            return places.read(text, parts)
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            raise ProxyError(
+                400, f"{name} takes what {name} of an answer said", code="invalid_value", param=name
+            ) from error
 
     def is_all_known(self) -> None:
         if self._given:

@@ -44,6 +44,7 @@ _TEXT: Final = {"type": "string"}
 QUERIES: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
     "exchanges": {
         "limit": {"type": "integer", "minimum": 1, "maximum": LONGEST_PAGE, "default": PAGE},
+        "next": _TEXT,
         "before": {"type": "number"},
         "app": _TEXT,
         "set": _TEXT,
