@@ -1,6 +1,7 @@
 """The admin API's endpoints of recorded traffic: exchanges and trajectories with their labels.
 
-Bodies are shown as text. Nothing is changed here.
+Bodies are shown as text. Nothing is changed here. No list looks for longer than `SECONDS`: where that did not suffice
+it says how far back it came, and goes on from there when it is asked to.
 """
 
 from __future__ import annotations
@@ -25,13 +26,20 @@ from tfgrpo.types import Bodies, Exchange
 
 PAGE = 50
 LONGEST_PAGE = 500
+SECONDS = 0.25
+"""How long one page looks through rows that no index finds."""
+
+AT_ONCE = 1
+"""Pages of a worker that look at the same time: each takes of the processor that live requests run on."""
 
 
 class TrafficApi:
-    """The endpoints of `/admin/api/exchanges` and `/admin/api/trajectories`."""
+    """The endpoints of `/admin/api/exchanges` and `/admin/api/trajectories`. `seconds`: how long one page looks."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, seconds: float = SECONDS) -> None:
         self._store = store
+        self._seconds = seconds
+        self._looking = asyncio.Semaphore(AT_ONCE)
 
     async def exchanges(self, request: Request) -> Response:
         """Recorded exchanges, the newest first; `next` of the answer, sent as `next`, turns the page."""
@@ -45,13 +53,14 @@ class TrafficApi:
         )
         behind = query.place("next", parts=2)
         query.is_all_known()
-        found = await asyncio.to_thread(
-            lambda: self._store.browsing.exchanges(wanted, behind=behind, limit=int(limit or PAGE), seconds=math.inf)
-        )
+        most, look = int(limit or PAGE), self._store.browsing.exchanges
+        async with self._looking:
+            found = await asyncio.to_thread(look, wanted, behind=behind, limit=most, seconds=self._seconds)
         return JSONResponse(
             {
                 "exchanges": [structs.asdict(one) for one in found.rows],
                 "next": None if found.next is None else places.written(found.next),
+                "back_to": found.back_to,
             }
         )
 

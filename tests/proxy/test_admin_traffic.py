@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -9,10 +10,15 @@ from urllib.parse import urlencode
 
 import pytest
 from msgspec.structs import replace
+from starlette.applications import Starlette
+from starlette.routing import Route
 
+from proxy.admin_traffic import TrafficApi
 from tests.conftest import RunningProxy, StartProxy
+from tests.proxy.asgi import call
 from tests.proxy.examples import exchange
 from tfgrpo.store import Batch, Store
+from tfgrpo.store.browsing import WINDOW
 from tfgrpo.types import Bodies
 
 
@@ -57,6 +63,22 @@ def test_pages_show_every_exchange_once_where_several_began_at_one_moment(proxy:
     assert ids(pages(proxy, limit=limit, app="default", trajectory="t-1")) == made[::2]
     assert ids(pages(proxy, limit=limit, trajectory="t-0")) == made[1::2]
     assert ids(pages(proxy, limit=limit, before=1_002.1)) == made[4:]
+
+
+def test_a_page_that_ran_out_of_time_says_how_far_back_it_came_and_goes_on(url: str) -> None:
+    rows = range(2 * WINDOW + 2)
+    made = [exchange(f"ex-{number:05}", app="rare" if number == 1 else "default") for number in rows]
+    with closing(Store.open(url)) as store:
+        at = {one.id: 1_000.0 + number for number, one in enumerate(made)}
+        store.traffic.add(Batch(tuple((replace(one, started_at=at[one.id]), Bodies()) for one in made)))
+        api = Starlette(routes=[Route("/", TrafficApi(store, seconds=0.0).exchanges)])
+        first = asyncio.run(call(api, "GET", "/?app=rare")).json
+        assert (first["exchanges"], first["back_to"]) == ([], at[made[WINDOW + 2].id])
+        second = asyncio.run(call(api, "GET", f"/?app=rare&next={first['next']}")).json
+        assert (second["exchanges"], second["back_to"]) == ([], at[made[2].id])
+        third = asyncio.run(call(api, "GET", f"/?app=rare&next={second['next']}")).json
+        found = [one["id"] for one in third["exchanges"]]
+        assert (found, third["next"], third["back_to"]) == (["ex-00001"], None, None)
 
 
 def test_a_list_is_filtered(proxy: RunningProxy) -> None:
