@@ -1,6 +1,7 @@
 """The admin API's endpoints of recorded traffic: exchanges and trajectories with their labels.
 
-Bodies are shown as text. Nothing is changed here.
+Bodies are shown as text. Nothing is changed here. No list looks for longer than `SECONDS`: where that did not suffice
+it says how far back it came, and goes on from there when it is asked to.
 """
 
 from __future__ import annotations
@@ -14,37 +15,54 @@ from msgspec import structs
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from proxy import places
 from proxy.errors import ProxyError
 from proxy.settings import DEFAULT_APP
 from tfgrpo import dialects
 from tfgrpo.errors import NotFound
 from tfgrpo.store import Store
+from tfgrpo.store.browsing import Place, Wanted
 from tfgrpo.types import Bodies, Exchange
 
 PAGE = 50
 LONGEST_PAGE = 500
+SECONDS = 0.25
+"""How long one page looks through rows that no index finds."""
+
+AT_ONCE = 1
+"""Pages of a worker that look at the same time: each takes of the processor that live requests run on."""
 
 
 class TrafficApi:
-    """The endpoints of `/admin/api/exchanges` and `/admin/api/trajectories`."""
+    """The endpoints of `/admin/api/exchanges` and `/admin/api/trajectories`. `seconds`: how long one page looks."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, seconds: float = SECONDS) -> None:
         self._store = store
+        self._seconds = seconds
+        self._looking = asyncio.Semaphore(AT_ONCE)
 
     async def exchanges(self, request: Request) -> Response:
-        """Recorded exchanges, the newest first; `before` of the answer turns the page."""
+        """Recorded exchanges, the newest first; `next` of the answer, sent as `next`, turns the page."""
         query = _Query(request)
         limit = query.number("limit", PAGE, lowest=1, highest=LONGEST_PAGE)
-        before = query.number("before", None)
-        app, set_name, trajectory = query.text("app"), query.text("set"), query.text("trajectory")
-        query.is_all_known()
-        found = await asyncio.to_thread(
-            lambda: self._store.traffic.page(
-                limit=int(limit or PAGE), before=before, app=app, set_name=set_name, trajectory=trajectory
-            )
+        wanted = Wanted(
+            app=query.text("app"),
+            trajectory=query.text("trajectory"),
+            set=query.text("set"),
+            until=query.number("before", None),
         )
-        following = found[-1].started_at if len(found) == int(limit or PAGE) else None
-        return JSONResponse({"exchanges": [structs.asdict(one) for one in found], "before": following})
+        behind = query.place("next", parts=2)
+        query.is_all_known()
+        most, look = int(limit or PAGE), self._store.browsing.exchanges
+        async with self._looking:
+            found = await asyncio.to_thread(look, wanted, behind=behind, limit=most, seconds=self._seconds)
+        return JSONResponse(
+            {
+                "exchanges": [structs.asdict(one) for one in found.rows],
+                "next": None if found.next is None else places.written(found.next),
+                "back_to": found.back_to,
+            }
+        )
 
     async def exchange(self, request: Request) -> Response:
         """One exchange with its bodies and its labels."""
@@ -106,6 +124,18 @@ class _Query:
             said = f"between {lowest:g} and {highest:g}" if math.isfinite(lowest) else ""
             raise ProxyError(400, f"{name} must be a number {said}".strip(), code="invalid_value", param=name)
         return value
+
+    def place(self, name: str, *, parts: int) -> Place | None:
+        """Return the place of a list that an answer said; None where none is sent."""
+        text = self._given.pop(name, None)
+        if text is None:
+            return None
+        try:
+            return places.read(text, parts)
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            raise ProxyError(
+                400, f"{name} takes what {name} of an answer said", code="invalid_value", param=name
+            ) from error
 
     def is_all_known(self) -> None:
         if self._given:

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from proxy.admin_bypass import NewBypass
 from proxy.admin_reviews import Approval, Rejection
 from proxy.admin_sets import NewDeployment, NewVersion, Rollback
-from proxy.admin_traffic import LONGEST_PAGE, PAGE
+from proxy.admin_traffic import LONGEST_PAGE, PAGE, SECONDS
 from proxy.admin_withdrawals import NewWithdrawal
 from proxy.feedback import Feedback
 
@@ -44,15 +44,32 @@ _TEXT: Final = {"type": "string"}
 QUERIES: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
     "exchanges": {
         "limit": {"type": "integer", "minimum": 1, "maximum": LONGEST_PAGE, "default": PAGE},
-        "before": {"type": "number"},
+        "next": {"type": "string", "description": "`next` of the page before, with the same query beside it"},
+        "before": {"type": "number", "description": "a time: those that began before it"},
         "app": _TEXT,
         "set": _TEXT,
-        "trajectory": _TEXT,
+        "trajectory": {"type": "string", "description": "found at once beside its `app`"},
     },
     "trajectory": {"app": _TEXT},
     "experiment": {"revision": {"type": "integer", "minimum": 0, "maximum": 999_999_999}},
 }
 """The query parameters of a call, by the name of its handler; any other is refused."""
+
+ANSWERS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "exchanges": {
+        "exchanges": {"type": "array", "items": {"type": "object"}, "description": "may be none where `next` is there"},
+        "next": {
+            "anyOf": [{"type": "string"}, {"type": "null"}],
+            "description": "sent as `next`, goes on behind this page; null: that was all",
+        },
+        "back_to": {
+            "anyOf": [{"type": "number"}, {"type": "null"}],
+            "description": f"a time: its {SECONDS:g} s were over, and nothing older was looked at; null: the page is "
+            "full, or that was all",
+        },
+    }
+}
+"""What the answer of a call holds, all of it always there, by the name of its handler."""
 
 _CONVERTED: Final = re.compile(r"\{(\w+)(?::(\w+))?\}")
 _COMPONENT: Final = "#/components/schemas/{model}"
@@ -112,7 +129,7 @@ def _call(path: str, handler: Any) -> dict[str, Any]:
         "operationId": name,
         "summary": _summary(handler),
         "parameters": [*_path_parameters(path), *_query_parameters(name)],
-        "responses": _responses(201 if name == "add_version" else 200, {"type": "object"}),
+        "responses": _responses(201 if name == "add_version" else 200, _answer(name)),
     }
     if name in BODIES:
         made["requestBody"] = _body(_reference(BODIES[name]), required=name not in OPTIONAL)
@@ -134,6 +151,11 @@ def _path_parameters(path: str) -> list[dict[str, Any]]:
 
 def _query_parameters(name: str) -> list[dict[str, Any]]:
     return [{"name": one, "in": "query", "schema": dict(schema)} for one, schema in QUERIES.get(name, {}).items()]
+
+
+def _answer(name: str) -> dict[str, Any]:
+    held = ANSWERS.get(name, {})
+    return {"type": "object", **({"required": list(held), "properties": dict(held)} if held else {})}
 
 
 def _feedback() -> dict[str, Any]:

@@ -181,16 +181,28 @@ def api() -> str:
         for method, one in methods.items():
             parts.append(f"\n## {method.upper()} {path}\n\n{one['summary']}\n")
             rows = [_parameter(of) for of in one.get("parameters", ())]
-            parts.append(_taken([*rows, *_body(one, written["components"]["schemas"])]))
+            parts.append(_table("takes", [*rows, *_body(one, written["components"]["schemas"])]))
+            parts.append(_table("gives", list(_answer(one))))
     return "".join(parts)
 
 
-def _taken(rows: list[str]) -> str:
-    return "\n| takes | | |\n|---|---|---|\n" + "\n".join(rows) + "\n" if rows else ""
+def _table(head: str, rows: list[str]) -> str:
+    return f"\n| {head} | | |\n|---|---|---|\n" + "\n".join(rows) + "\n" if rows else ""
 
 
 def _parameter(of: Mapping[str, Any]) -> str:
-    return f"| `{of['name']}` | {of['in']}{', needed' if of.get('required') else ''} | {_kind(of['schema'])} |"
+    needed = ", needed" if of.get("required") else ""
+    return f"| `{of['name']}` | {of['in']}{needed} | {_kind(of['schema'])}{_described_as(of['schema'])} |"
+
+
+def _answer(one: Mapping[str, Any]) -> Iterator[str]:
+    done = next(answer for status, answer in one["responses"].items() if status.startswith("2"))
+    for name, of in done["content"]["application/json"]["schema"].get("properties", {}).items():
+        yield f"| `{name}` | answer | {_kind(of)}{_described_as(of)} |"
+
+
+def _described_as(schema: Mapping[str, Any]) -> str:
+    return f"; {schema['description']}" if "description" in schema else ""
 
 
 def _body(one: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator[str]:

@@ -6,7 +6,6 @@ It knows no page, but how the fields go into the address of one.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from typing import Any, Final, Literal, cast, get_args
 from urllib.parse import parse_qsl, urlencode
 
 from proxy.dashboard.forms import Form, refused
+from proxy.places import checked
 from tfgrpo.store.browsing import Judged, Place, Wanted
 from tfgrpo.types import Arm
 
@@ -75,7 +75,7 @@ def place(query: Form, name: str, parts: int) -> Place | None:
         return None
     try:
         found = json.loads(text)
-        return _place(found, parts)
+        return checked(found, parts)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise refused(name, f"is {text[:40]!r}; it takes what a link of this page says") from error
 
@@ -89,18 +89,6 @@ def address(path: str, **fields: str) -> str:
     """Return an address with those fields that say something."""
     said = {name: value for name, value in fields.items() if value}
     return f"{path}?{urlencode(said, errors='replace')}" if said else path
-
-
-def _place(found: Any, parts: int) -> Place:
-    at, *names = found
-    if len(names) != parts - 1 or isinstance(at, bool | str) or not math.isfinite(float(at)):
-        raise ValueError
-    for name in names:
-        # Half a character is none that a store can compare.
-        if not isinstance(name, str) or "\0" in name:
-            raise ValueError
-        name.encode()
-    return (float(at), *names)
 
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> Any:

@@ -66,7 +66,7 @@ def test_each_call_that_changes_something_says_what_it_takes(proxy: RunningProxy
 
 def test_each_entry_of_the_tables_belongs_to_a_call(proxy: RunningProxy) -> None:
     names = {call["operationId"] for methods in described(proxy)["paths"].values() for call in methods.values()}
-    assert {*openapi.BODIES, *openapi.OPTIONAL, *openapi.QUERIES} <= names
+    assert {*openapi.BODIES, *openapi.OPTIONAL, *openapi.QUERIES, *openapi.ANSWERS} <= names
 
 
 def test_the_admin_app_serves_nothing_that_is_not_described() -> None:

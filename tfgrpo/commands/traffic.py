@@ -15,6 +15,7 @@ from tfgrpo.errors import Conflict, UsageError
 from tfgrpo.fine_tuning import examples
 from tfgrpo.recorded import files, ours
 from tfgrpo.recorded.placing import Placing
+from tfgrpo.store import Store
 from tfgrpo.trajectories import IGNORED_BY_DEFAULT
 
 MOST_NAMED: Final = 20
@@ -58,6 +59,7 @@ def _import(arguments: Namespace) -> int:
 def _export_whole(arguments: Namespace) -> int:
     with opened(configuration(arguments, "store")) as store:
         found = list(ours.lines(store, set_name=arguments.set, unnamed=False))
+        _say_withdrawn(store, arguments.set)
     write("".join(f"{line}\n" for line in found), arguments.output)
     note(f"{len(found)} trajectories" + (f" in {arguments.output}" if arguments.output else ""))
     return 0
@@ -70,6 +72,7 @@ def _export(arguments: Namespace) -> int:
         _, unnamed = census.of_set(store, arguments.set)
         if unnamed:
             note(census.unrecorded(arguments.set))
+        _say_withdrawn(store, arguments.set, unnamed=unnamed)
         found = examples(
             store,
             set_name=None if unnamed else arguments.set,
@@ -85,3 +88,11 @@ def _export(arguments: Namespace) -> int:
     hidden = f", {found.redacted} of them with a placeholder for a secret or a personal datum" if found.redacted else ""
     note(f"{len(found.lines)} examples{where}{hidden}" + (f"; left out: {left}" if left else ""))
     return 0
+
+
+def _say_withdrawn(store: Store, set_name: str | None, *, unnamed: bool = False) -> None:
+    """Say how much of a set's traffic, and of that under no set (`unnamed`), an export leaves out as withdrawn."""
+    count = store.learnable.withdrawn(set_name=set_name)
+    count += store.learnable.withdrawn(unnamed=True) if unnamed else 0
+    if count:
+        note(f"left out, for they were withdrawn: {count} trajectories")

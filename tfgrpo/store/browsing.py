@@ -1,9 +1,9 @@
 """Traffic as a person looks through it: filtered, the newest first, a page at a time.
 
-Nothing is counted and nothing is skipped: a page goes on behind a place, the last one it showed. Only the set and the
-time have an index, for each index is paid for by every exchange that is recorded. Any other filter looks through rows,
-a window of them after the other, until the page is full or its time is up; it then says how far back it looked, and
-the next page goes on from there.
+Nothing is counted and nothing is skipped: a page goes on behind a place, the last one it showed. Only the set, the time
+and a trajectory of an app have an index, for each index is paid for by every exchange that is recorded. Any other
+filter looks through rows, a window of them after the other, until the page is full or its time is up; it then says how
+far back it looked, and the next page goes on from there.
 """
 
 from __future__ import annotations
@@ -61,9 +61,13 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is looked for; None: whatever it is. Times are of the beginning, `until` itself not included."""
+    """What is looked for; None: whatever it is. Times are of the beginning, `until` itself not included.
+
+    A trajectory that is named with its app is found by an index, and so are set and time.
+    """
 
     app: str | None = None
+    trajectory: str | None = None
     set: str | None = None
     model: str | None = None
     arm: str | None = None
@@ -251,8 +255,11 @@ class _Look:
         """What an index carries."""
         wanted, started = self.wanted, self.order[0]
         found: list[ColumnElement[bool]] = []
+        if _is_one(wanted):
+            found += [self.table.c.app == wanted.app, self.table.c.trajectory == wanted.trajectory]
         if wanted.set is not None:
-            found.append(self.table.c.set == wanted.set)
+            # Beside a trajectory not named plainly: SQLite would read the set's index, which has far more rows.
+            found.append((func.coalesce(self.table.c.set, "") if _is_one(wanted) else self.table.c.set) == wanted.set)
         if wanted.since is not None:
             found.append(started >= wanted.since)
         if wanted.until is not None:
@@ -265,13 +272,20 @@ class _Look:
     def _others(self) -> list[ColumnElement[bool]]:
         """What is looked for row by row. Named plainly, a column would lead SQLite to its index, not to the order."""
         wanted, columns = self.wanted, self.table.c
-        pairs = ((columns.app, wanted.app), (columns.model, wanted.model), (columns.arm, wanted.arm))
+        pairs = [(columns.model, wanted.model), (columns.arm, wanted.arm)]
+        if not _is_one(wanted):
+            pairs += [(columns.app, wanted.app), (columns.trajectory, wanted.trajectory)]
         found: list[ColumnElement[bool]] = [
             func.coalesce(column, "") == value for column, value in pairs if value is not None
         ]
         if wanted.judged is not None:
             found.append(not_(self.labelled) if wanted.judged == "none" else self.labelled)
         return found
+
+
+def _is_one(wanted: Wanted) -> bool:
+    """Whether one trajectory is looked for, whose index needs both names."""
+    return wanted.app is not None and wanted.trajectory is not None
 
 
 def _first(app: str, trajectory: str, behind: Place | None, limit: int) -> Select[Any]:

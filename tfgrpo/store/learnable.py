@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from sqlalchemy import Integer, and_, case, cast, func, not_, or_, select
+from sqlalchemy import Integer, Select, and_, case, cast, func, not_, or_, select
 
 from tfgrpo.store import schema
 from tfgrpo.store.engine import Database
@@ -51,7 +51,6 @@ class Learnable:
         draft is not among them: the run has learned from it. Nor is what was withdrawn.
         """
         table = schema.exchanges
-        complete = table.c.outcome == "complete"
         query = (
             select(
                 table.c.app,
@@ -63,16 +62,23 @@ class Learnable:
                 func.max(table.c.choices),
                 func.min(table.c.version) != func.max(table.c.version),
             )
-            .where(complete, table.c.dialect.is_not(None), table.c.version < FIRST_DRAFT)
             .where(*teaching(self._database, table))
-            .group_by(table.c.app, table.c.trajectory)
-            .having(func.max(cast(table.c.truncated, Integer)) == 0)
             .order_by(table.c.app, table.c.trajectory)
         )
-        query = query.where(*within(set_name, apps, unnamed=unnamed))
+        query = _learnable(query).where(*within(set_name, apps, unnamed=unnamed))
         rows = self._database.read(lambda connection: connection.execute(query).all())
         for row in rows:
             yield Attempt(*row)
+
+    def withdrawn(self, *, set_name: str | None = None, unnamed: bool = False) -> int:
+        """Return how many trajectories are not among the attempts because they were withdrawn."""
+        conditions = teaching(self._database, schema.exchanges)
+        if not conditions:
+            return 0
+        query = _learnable(select(schema.exchanges.c.app, schema.exchanges.c.trajectory))
+        query = query.where(not_(and_(*conditions)), *within(set_name, None, unnamed=unnamed))
+        count = select(func.count()).select_from(query.subquery())
+        return int(self._database.read(lambda connection: connection.execute(count).scalar_one()))
 
     def outlines(
         self,
@@ -108,3 +114,13 @@ class Learnable:
         query = query.where(*within(set_name, apps, unnamed=unnamed))
         count = select(func.count()).select_from(query.subquery())
         return int(self._database.read(lambda connection: connection.execute(count).scalar_one()))
+
+
+def _learnable(query: Select[Any]) -> Select[Any]:
+    """Bound a query of exchanges to trajectories that can be learned from, a row for each."""
+    table = schema.exchanges
+    return (
+        query.where(table.c.outcome == "complete", table.c.dialect.is_not(None), table.c.version < FIRST_DRAFT)
+        .group_by(table.c.app, table.c.trajectory)
+        .having(func.max(cast(table.c.truncated, Integer)) == 0)
+    )

@@ -217,19 +217,16 @@ class Traffic:
         self,
         *,
         limit: int,
-        before: float | None = None,
         app: str | None = None,
         set_name: str | None = None,
         trajectory: str | None = None,
     ) -> list[Exchange]:
-        """Return exchanges, the newest first; `before` (a start time) turns the page."""
+        """Return the newest exchanges, the newest first; `browsing` turns pages."""
         table = schema.exchanges
         query = select(table)
         for column, value in ((table.c.app, app), (table.c.set, set_name), (table.c.trajectory, trajectory)):
             if value is not None:
                 query = query.where(column == value)
-        if before is not None:
-            query = query.where(table.c.started_at < before)
         return self._exchanges(query.order_by(table.c.started_at.desc(), table.c.id.desc()).limit(limit))
 
     def sets(self) -> list[str]:

@@ -112,10 +112,23 @@ async def test_an_evaluation_tests_a_version_without_what_was_withdrawn_of_it_an
 async def test_training_data_rests_on_nothing_that_was_withdrawn(home: Path) -> None:
     record(home, tasks=2)
     await run(home, "withdraw", "--exchange", "x-t1-0")
-    code, out, _ = await run(home, "traffic", "export", "--set", "s", "--min-reward", "0")
+    code, out, err = await run(home, "traffic", "export", "--set", "s", "--min-reward", "0")
     assert (code, "task 0" in out, "did this" in out.split("task 1")[-1]) == (0, True, False)
-    code, out, _ = await run(home, "traffic", "export", "--set", "s", "--format", "tfgrpo")
+    assert "left out, for they were withdrawn: 1 trajectories" in err
+    code, out, err = await run(home, "traffic", "export", "--set", "s", "--format", "tfgrpo")
     assert (code, "t1-1" in out, "t1-0" in out) == (0, True, False)
+    assert "left out, for they were withdrawn: 1 trajectories" in err
+
+
+@pytest.mark.parametrize("form", ["openai", "tfgrpo"])
+async def test_an_export_of_traffic_says_nothing_of_withdrawals_of_others(home: Path, form: str) -> None:
+    record(home, tasks=1)
+    store = Store.open(url(home))
+    store.traffic.add(Batch(((exchange(1), Bodies()),), (assignment(1),)))
+    store.close()
+    await run(home, "withdraw", "--exchange", "ex-1")
+    code, _, err = await run(home, "traffic", "export", "--set", "s", "--format", form)
+    assert (code, "withdrawn" in err) == (0, False)
 
 
 async def test_a_run_starts_from_the_live_version_without_what_was_withdrawn_of_it(home: Path) -> None:

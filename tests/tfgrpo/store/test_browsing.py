@@ -100,6 +100,20 @@ def test_the_newest_exchange_of_each_trajectory_is_found_in_their_order(store: S
     assert [one and one.id for one in store.browsing.newest(some)] == ["ex-1", None, "ex-7"]
 
 
+def test_one_trajectory_is_found_by_its_app_and_id_and_needs_no_looking(store: Store) -> None:
+    fill(store, 6, app=lambda n: "shop" if n % 2 else "desk", trajectory=lambda n: f"t-{n // 4}")
+    wanted = Wanted(app="shop", trajectory="t-0")
+    assert all_pages(
+        lambda behind: store.browsing.exchanges(wanted, behind=behind, limit=1, seconds=0.0, window=1)
+    ) == [
+        "t-0",
+        "t-0",
+    ]
+    assert store.browsing.exchanges(Wanted("shop", "t-0", set="law"), limit=9, seconds=0.0, window=1).rows == []
+    both = store.browsing.exchanges(Wanted(trajectory="t-0"), limit=9, seconds=ALWAYS, window=1)
+    assert [one.id for one in both.rows] == ["ex-3", "ex-2", "ex-1", "ex-0"]
+
+
 def test_names_are_those_with_traffic_in_order(store: Store) -> None:
     fill(store, 7, app=lambda n: f"app-{n % 3}", set=lambda n: None if n % 2 else f"set-{n}")
     assert store.browsing.names("app") == ["app-0", "app-1", "app-2"]

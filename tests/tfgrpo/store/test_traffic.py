@@ -55,7 +55,6 @@ def test_an_id_leads_to_the_upstream_that_gave_it_last_to_this_app(store: Store)
 def test_a_page_holds_the_newest_and_is_turned_by_time(store: Store) -> None:
     store.traffic.add(Batch(exchanges=tuple((exchange(number), Bodies()) for number in range(5))))
     assert [one.id for one in store.traffic.page(limit=2)] == ["ex-4", "ex-3"]
-    assert [one.id for one in store.traffic.page(limit=9, before=2.0)] == ["ex-1", "ex-0"]
 
 
 def test_attempts_leave_out_what_cannot_be_learned_from(store: Store) -> None:

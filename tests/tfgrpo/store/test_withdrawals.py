@@ -7,6 +7,8 @@ from tfgrpo.errors import Conflict, NotFound
 from tfgrpo.store import Batch, Rules, Store
 from tfgrpo.types import Bodies, Experience, Library, Pending, Version
 
+ALL = 4
+"""Trajectories of the store that is filled."""
 NO_BODIES = Bodies(b"", b"", "", "", "")
 GOOD = Experience("e1", "Check the sign.", ("g-1@0",))
 BAD = Experience("e2", "Prefer the dear option.", ("g-2@0",))
@@ -42,6 +44,7 @@ def texts(version: Version | None) -> list[str]:
 def taught(store: Store) -> set[str]:
     by_outline = {row[2] for row in store.learnable.outlines()}
     assert {one.trajectory for one in store.learnable.attempts()} == by_outline
+    assert store.learnable.withdrawn() == store.learnable.withdrawn(set_name="math") == ALL - len(by_outline)
     return by_outline
 
 
