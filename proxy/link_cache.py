@@ -28,6 +28,11 @@ class Node:
     taken: bool = False
     system: str = ""
 
+    @property
+    def lost(self) -> bool:
+        """Whether its trajectory continues something that was not found when it began."""
+        return self.assignment.arm == "unknown"
+
 
 class LinkCache:
     """Nodes by link key, at most `size` of them."""

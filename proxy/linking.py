@@ -175,13 +175,21 @@ class Linker:
         return _oldest_free(self._allowed(found, found.failed, trajectory))
 
     def _parent(self, found: Clues, trajectory: str | None = None) -> Node | None:
-        """Return the exchange that the request continues: of the strongest evidence, the oldest not taken yet."""
+        """Return the exchange that the request continues: of the strongest evidence, the oldest not taken yet.
+
+        One of a trajectory that was begun for want of evidence is taken only where there is no other: some worker knew
+        better, and the conversation goes on with what it had there.
+        """
+        begun_again = None
         for sought in found.chain:
             nodes = self._allowed(found, sought.key, trajectory)
             if nodes:
                 same = [node for node in nodes if node.system == sought.system] if sought.system else nodes
-                return _oldest_free(same or nodes) or (same or nodes)[0]
-        return None
+                node = _oldest_free(same or nodes) or (same or nodes)[0]
+                if not node.lost:
+                    return node
+                begun_again = begun_again or node
+        return begun_again
 
     def _allowed(self, found: Clues, key: str, trajectory: str | None) -> list[Node]:
         return [

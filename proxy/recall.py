@@ -35,6 +35,9 @@ EXAMPLE_AFTER = 2
 
 REMEMBERED_MISSES = 10_000
 
+LOST_SECONDS = 600.0
+"""How long it is looked whether another worker knows what a trajectory continues: its links may have been on disk."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -126,13 +129,21 @@ class Recall:
 
     def _missing(self, clues: Clues) -> list[str]:
         missing = [key for key in (clues.named, clues.failed) if key is not None and not self._known(key)]
-        if self._lacks_parent(clues):
+        if self._lacks_parent(clues) or self._may_be_known_elsewhere(clues):
             missing += [one.key for one in clues.chain]
         if clues.tasks is not None:
             # Another worker may have begun a further task of a session that we remember.
             stale = self._peers and not clues.continues
             missing += [clues.tasks] if stale or not self._known(clues.tasks) else []
         return missing
+
+    def _may_be_known_elsewhere(self, clues: Clues) -> bool:
+        """Say whether all that is known here of a conversation was begun for want of evidence, and not long ago."""
+        if not self._peers:
+            return False
+        nodes = [node for one in clues.chain for node in self._cache.find(one.key)]
+        since = self._clock() - LOST_SECONDS
+        return bool(nodes) and all(node.lost and node.assignment.started_at > since for node in nodes)
 
     def _may_be_on_its_way(self, clues: Clues) -> bool:
         """Say whether asking again helps: not for a prompt with example answers, which was never found before."""

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import copyfile
 
 import psycopg
 import pytest
@@ -25,6 +26,8 @@ from tests.proxy.programs import Programs, call
 from tests.proxy.test_outages import KEY, label, start, state
 from tests.proxy.test_recording import until
 from tests.upstreams import RawUpstream, chat
+from tfgrpo import library
+from tfgrpo.errors import StoreError
 from tfgrpo.store import Store
 
 HOURS = 3600
@@ -46,6 +49,11 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
         yield folder
     finally:
         subprocess.run(["/bin/umount", "-l", str(folder)], check=True)  # noqa: S603
+
+
+def remount(disk: Path, how: str) -> None:
+    """Have a mounted disk take writes (`rw`) or not (`ro`)."""
+    subprocess.run(["/bin/mount", "-o", f"remount,{how}", str(disk)], check=True)  # noqa: S603
 
 
 class BreakableDisk:
@@ -157,10 +165,24 @@ def test_a_disk_that_turns_read_only_stops_no_traffic_and_what_was_meant_for_it_
     again.stop()
 
 
+def test_a_store_that_was_opened_on_a_read_only_disk_is_written_once_the_disk_is_mended(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", megabytes=8) as disk:
+        with closing(Store.open(f"sqlite:///{disk / 'store.db'}", migrate=True)):
+            # As a kill leaves it: with its log, so that it can be opened where nothing can be written.
+            for file in disk.glob("store.db*"):
+                copyfile(file, disk / file.name.replace("store", "killed"))
+        remount(disk, "ro")
+        with closing(Store.open(f"sqlite:///{disk / 'killed.db'}")) as store:
+            with pytest.raises(StoreError, match="readonly"):
+                store.sets.add_version("s", library.from_texts(["Check units."]), status="by hand")
+            remount(disk, "rw")
+            assert store.sets.add_version("s", library.from_texts(["Check units."]), status="by hand").version == 1
+
+
 def test_a_store_on_a_read_only_disk_refuses_the_start(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", megabytes=8) as disk:
         Store.open(f"sqlite:///{disk / 'store.db'}", migrate=True).close()
-        subprocess.run(["/bin/mount", "-o", "remount,ro", str(disk)], check=True)  # noqa: S603
+        remount(disk, "ro")
         config = tmp_path / "c.yaml"
         config.write_text(f"store: {{url: 'sqlite:///{disk / 'store.db'}'}}\nserver: {{port: 0}}\n")
         ended = subprocess.run(  # noqa: S603 - our own program

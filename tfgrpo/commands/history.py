@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from tfgrpo.commands.output import emit, note, say
-from tfgrpo.errors import NotFound
+from tfgrpo.errors import NotFound, UsageError
 from tfgrpo.store import Store
 from tfgrpo.types import Change
 
@@ -17,6 +17,8 @@ FAILED = 1
 
 def run(store: Store, arguments: Namespace) -> int:
     """Show the history of a set; with `--verify` say where its chain breaks, which is a failure."""
+    if arguments.head is not None and not arguments.verify:
+        raise UsageError("--head is looked for by --verify: give both", field="--head")
     rows, newest = store.history.newest(arguments.set)
     if not rows and arguments.set not in store.sets.names():
         raise NotFound(f"there is no set {arguments.set!r}; `tfgrpo sets list` shows those there are")

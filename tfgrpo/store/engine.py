@@ -119,6 +119,8 @@ class Database:
                 # Whoever tries again until the store answers would do so for ever.
                 raise UsageError(f"the store cannot hold a value: {_reason(error)}") from error
             except DBAPIError as error:
+                if self._kind.for_good(error):
+                    self._engine.pool.dispose()
                 if attempt == ATTEMPTS or not self._kind.passing(error):
                     raise StoreError(f"the store could not be written: {_reason(error)}") from error
                 # Other writers wait as well; uneven pauses keep them from meeting again and again.

@@ -106,6 +106,11 @@ def passing(error: DBAPIError) -> bool:
     return getattr(error.orig, "sqlstate", None) in _PASSING
 
 
+def for_good(error: DBAPIError) -> bool:  # noqa: ARG001 - SQLite's looks at it
+    """Whether the connections fail so until they are opened anew: never, what is broken is not used again anyway."""
+    return False
+
+
 def _without_nul(text: Any) -> Any:
     # PostgreSQL's text takes every character but this one, which SQLite keeps.
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(text, str) else text

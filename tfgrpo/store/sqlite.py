@@ -106,6 +106,13 @@ def passing(error: DBAPIError) -> bool:
     return "locked" in str(error.orig)
 
 
+def for_good(error: DBAPIError) -> bool:
+    """Whether the connections fail so until they are opened anew: what was opened read-only stays it, and one such
+    keeps the log's shared memory read-only for all others of its process.
+    """
+    return "readonly" in str(error.orig)
+
+
 def _set_wal(made: Engine) -> None:
     try:
         with made.connect() as connection:
