@@ -1,41 +1,50 @@
-"""A user's own agent, as `python:module:function(task, base_url, headers) -> answer`: loaded, and called with a limit.
+"""A user's own agent, as `python:module:function(task, base_url, headers) -> answer`: looked at, called with a limit.
 
-The function runs in this process: what it does is the user's own. It knows no store, no library and no reward.
+It runs in processes of its own (`checks.agents`). It knows no store, no library and no reward.
 """
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import inspect
 import sys
-import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from tfgrpo.errors import UsageError
+from tfgrpo.processes import Pool, Process
 from tfgrpo.types import Task
 
 PREFIX: Final = "python:"
 
 
-class AgentFailed(Exception):  # noqa: N818 - reads as what it says where it is caught
-    """The agent gave no answer: it raised, took too long or returned no text. The message says which."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Agent:
-    """A function that does a task by calling the models behind `base_url` with `headers` on each request."""
+    """A function that does a task by calling the models behind `base_url` with `headers` on each request.
+
+    It does `at_once` tasks at most at a time, each in `seconds`. Nobody waits for a process while one more may be
+    started: an agent waits for models, not for processors.
+    """
 
     name: str
-    function: Callable[..., Any]
+    seconds: float = 600.0
+    at_once: int = 8
+    _pool: Pool = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._pool = Pool(self._made, self.at_once)
 
     @classmethod
-    def load(cls, name: str) -> Agent:
-        """Import the function of `python:module:function`; UsageError says what is wrong, and where was looked."""
+    def load(cls, name: str, *, seconds: float = 600.0, at_once: int = 8) -> Agent:
+        """Import the function of `python:module:function`, to look at it.
+
+        Raises:
+            UsageError: it cannot be loaded, with where was looked, or is no such function.
+        """
         module_name, _, function_name = name.removeprefix(PREFIX).partition(":")
         if not name.startswith(PREFIX) or not module_name or not function_name:
             raise UsageError(f"there is no runner {name!r}; it is chat or python:module:function", field="runner")
@@ -51,33 +60,32 @@ class Agent:
             raise UsageError(f"the agent {name!r} cannot be loaded: {said}; {where}", field="runner") from error
         if not callable(function) or not _takes_three(function):
             raise UsageError(f"the agent {name!r} must be a function of (task, base_url, headers)", field="runner")
-        return cls(name, function)
+        return cls(name, seconds, at_once)
 
-    async def answer(self, task: Task, base_url: str, headers: Mapping[str, str], *, seconds: float) -> str:
-        """Return what the agent answers: awaited when it is async, else called in a thread of its own.
-
-        A thread cannot be ended from outside. One that takes too long is left to itself, and does not hold up the end
-        of the program.
+    async def answer(self, task: Task, base_url: str, headers: Mapping[str, str]) -> str:
+        """Return what the agent answers.
 
         Raises:
-            AgentFailed: it raised, took longer than `seconds`, or returned no text.
+            NoAnswer: it raised, took too long, ended its process or returned no text.
+            UsageError: its process does not start.
         """
-        arguments = (task, base_url, dict(headers))
-        try:
-            async with asyncio.timeout(seconds) as limit:
-                if inspect.iscoroutinefunction(self.function):
-                    answer = await self.function(*arguments)
-                else:
-                    answer = await _in_thread(lambda: self.function(*arguments))
-                if inspect.isawaitable(answer):
-                    answer = await answer
-        except Exception as error:  # what a user's function raises cannot be known
-            if limit.expired():
-                raise AgentFailed(f"the agent took longer than {seconds:g} s") from error
-            raise AgentFailed(f"the agent raised {' '.join(f'{type(error).__name__}: {error}'.split())}") from error
-        if not isinstance(answer, str):
-            raise AgentFailed(f"the agent returned {type(answer).__name__}; an answer is a text")
+        answer: str = await self._pool.ask(msgspec.to_builtins(task, enc_hook=str), base_url, dict(headers))
         return answer
+
+    async def close(self) -> None:
+        """End its processes."""
+        await self._pool.close()
+
+    def _made(self) -> Process:
+        module, _, function = self.name.removeprefix(PREFIX).partition(":")
+        return Process(
+            f"the agent {self.name}",
+            "tfgrpo.checks.agents",
+            self.seconds,
+            arguments={"module": module, "function": function},
+            it="the agent",
+            heard=True,
+        )
 
 
 def _takes_three(function: Callable[..., Any]) -> bool:
@@ -86,30 +94,3 @@ def _takes_three(function: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-async def _in_thread(work: Callable[[], Any]) -> Any:
-    """Return what `work` returns in a daemon thread: the event loop's own threads are waited for at its end."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
-
-    def deliver(result: Any, error: BaseException | None) -> None:
-        if not done.done():
-            done.set_result((result, error))
-
-    def run() -> None:
-        result, failed = None, None
-        try:
-            result = work()
-        except BaseException as error:  # noqa: BLE001 - an agent that calls sys.exit() has failed as well
-            failed = error
-        # Where the loop is closed nobody waits any more.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(deliver, result, failed)
-
-    threading.Thread(target=run, name="agent", daemon=True).start()
-    result, error = await done
-    if error is not None:
-        # On the event loop only an `Exception` is one rollout's matter; sys.exit() in an agent must not end the run.
-        raise error if isinstance(error, Exception) else RuntimeError(repr(error))
-    return result

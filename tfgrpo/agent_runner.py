@@ -19,10 +19,11 @@ from urllib.parse import urlsplit
 import aiohttp
 from msgspec.structs import replace
 
-from tfgrpo.agent import Agent, AgentFailed
+from tfgrpo.agent import Agent
 from tfgrpo.configuration import Price
 from tfgrpo.errors import UsageError
 from tfgrpo.graders import Grader
+from tfgrpo.processes import NoAnswer
 from tfgrpo.rollouts import Prior, Sampling
 from tfgrpo.store import Store
 from tfgrpo.tasks import gather
@@ -45,15 +46,13 @@ class Place:
 
     base_url: str
     store: Store
-    seconds: float = 600.0
-    """The longest a rollout may take."""
-    concurrency: int = 8
     patience: float = 5.0
     """Seconds in which the proxy must say that it is there, and have recorded what it answered."""
 
 
 class AgentRunner:
-    """A `Runner` that has each rollout made by `agent`. Use as `async with`: drafts are deleted at its end.
+    """A `Runner` that has each rollout made by `agent`. Use as `async with`: at its end the agent's processes are
+    ended and drafts deleted.
 
     The agent chooses its model and how it samples; a temperature or seed of the run does not reach it.
     """
@@ -74,7 +73,7 @@ class AgentRunner:
         self._ledger = ledger
         self._advance = advance
         self._price = price
-        self._free = asyncio.Semaphore(place.concurrency)
+        self._free = asyncio.Semaphore(agent.at_once)
         self._naming = asyncio.Lock()
         self._models: set[str] = set()
         self._drafts: dict[tuple[str, Library], int] = {}
@@ -91,8 +90,11 @@ class AgentRunner:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for (set_name, _), draft in self._drafts.items():
-            self._place.store.sets.drop_drafts(set_name, [draft])
+        try:
+            await self._agent.close()
+        finally:
+            for (set_name, _), draft in self._drafts.items():
+                self._place.store.sets.drop_drafts(set_name, [draft])
 
     async def run(
         self, tasks: Sequence[Task], prior: Prior, *, samples: int, sampling: Sampling
@@ -132,8 +134,8 @@ class AgentRunner:
             try:
                 # Whoever does a task is not shown its right answer.
                 asked = replace(task, reference=None)
-                answer = await self._agent.answer(asked, place.base_url, headers, seconds=place.seconds)
-            except AgentFailed as failed:
+                answer = await self._agent.answer(asked, place.base_url, headers)
+            except NoAnswer as failed:
                 error = str(failed)
             # What a failed attempt did is evidence as well, and was paid for; it may have done nothing.
             found = await self._recorded(set_name, name, since, patience=LOOK if error else place.patience)

@@ -14,9 +14,10 @@ from urllib.parse import parse_qsl
 
 from tfgrpo import blocking, datasets
 from tfgrpo.datasets import Dataset
-from tfgrpo.errors import DatasetError, GraderError, UsageError
+from tfgrpo.errors import DatasetError, UsageError
 from tfgrpo.graders import require
-from tfgrpo.graders.apart import Process
+from tfgrpo.graders.apart import LIMIT
+from tfgrpo.processes import NoAnswer, Process
 from tfgrpo.types import Message, Task
 
 PREFIX: Final = "reasoning-gym:"
@@ -50,7 +51,7 @@ class Family:
         """Return the process that makes its tasks, or judges answers to them; UsageError without the package."""
         require("reasoning_gym", extra="reasoning-gym", what=f"{PREFIX}{self.name}")
         arguments = {"family": self.name, "n": self.n, "seed": self.seed * STRIDE, "judge": judge}
-        limit = "training.grader_seconds" if judge else "the most that making a task may take"
+        limit = LIMIT if judge else "the most that making a task may take"
         return Process(f"{PREFIX}{self.name}", "tfgrpo.checks.gym", seconds, limit, arguments)
 
 
@@ -82,7 +83,7 @@ def made(family: Family, *, seconds: float = SECONDS) -> Dataset:
     """
     try:
         rows = blocking.run(lambda: _rows(family, seconds))
-    except GraderError as error:
+    except NoAnswer as error:
         raise DatasetError(f"{PREFIX}{family.name} cannot make its tasks: {error}", field="data") from error
     sound = [(index, row) for index, row in enumerate(rows) if row["right"] is not False]
     if not sound:

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 from tfgrpo import gym
 from tfgrpo.errors import UsageError
-from tfgrpo.graders.apart import Process
+from tfgrpo.graders.apart import graded
 from tfgrpo.graders.python import SECONDS
-from tfgrpo.graders.verdict import Grade, Grader, checked
+from tfgrpo.graders.verdict import Grade, Grader
 from tfgrpo.gym import Family
+from tfgrpo.processes import Process
 from tfgrpo.types import Rollout, Task
 
 NAME = "reasoning-gym"
@@ -40,8 +41,7 @@ class Own:
             family, index = found
             if family not in self._processes:
                 self._processes[family] = family.process(judge=True, seconds=self.seconds)
-            process = self._processes[family]
-            return checked(await process.ask(rollout.answer, task.question, {"index": index}))
+            return await graded(self._processes[family], rollout.answer, task.question, {"index": index})
         if self.other is None:
             raise UsageError("there are tasks that bring no checker of their own: name a grader too", field="grader")
         return await self.other.grade(task, rollout)

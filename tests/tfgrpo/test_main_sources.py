@@ -20,6 +20,7 @@ AGENT = """
 import json, urllib.request
 
 def ask(task, base_url, headers):
+    print("hm")
     body = json.dumps({"model": "policy", "messages": [{"role": "user", "content": task.question}]}).encode()
     sent = {**headers, "content-type": "application/json"}
     with urllib.request.urlopen(urllib.request.Request(f"{base_url}/chat/completions", body, sent)) as answer:

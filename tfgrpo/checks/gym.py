@@ -2,7 +2,7 @@
 
 A process of its own, because some families search for minutes and some checkers evaluate what they are given. A task
 is named by its number and made anew where it is judged: a family's checker needs more than JSON can carry. Some
-families walk through sets, so that only a fixed order of these, which `graders.apart` sees to, makes them repeatable.
+families walk through sets, so that only a fixed order of these, which `processes` sees to, makes them repeatable.
 """
 
 from __future__ import annotations

@@ -50,14 +50,15 @@ async def running(
     if not is_agent(arguments, training):
         yield ChatRunner(policy, judge, advance, settings.training.selected)
         return
-    agent = Agent.load(name_of(arguments, training))
+    name = name_of(arguments, training)
+    agent = Agent.load(name, seconds=training.rollout_seconds, at_once=training.concurrency)
     if training.proxy is None:
         raise UsageError(
             f"the agent {agent.name} needs a proxy to run against: set training.proxy, such as "
             "http://127.0.0.1:8000/v1, to a tfgrpo-proxy on the same store",
             field="training.proxy",
         )
-    place = Place(training.proxy, store, training.rollout_seconds, training.concurrency)
+    place = Place(training.proxy, store)
     price = price_of(named(training.policy, training.optimizer, "training.policy"))
     async with AgentRunner(agent, place, judge, ledger=ledger, advance=advance, price=price) as runner:
         yield runner

@@ -6,7 +6,6 @@ another program, or import for seconds. One that is killed or kills itself leave
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import sys
 from dataclasses import dataclass, field
@@ -16,14 +15,15 @@ from typing import Any, Final
 import msgspec
 
 from tfgrpo.errors import UsageError
-from tfgrpo.graders.apart import Process
+from tfgrpo.graders.apart import LIMIT, graded
 from tfgrpo.graders.python import AT_ONCE, SECONDS, taken
-from tfgrpo.graders.verdict import Grade, checked
+from tfgrpo.graders.verdict import Grade
+from tfgrpo.processes import Pool, Process
 from tfgrpo.types import Rollout, Task
 
 PREFIX: Final = "python:"
 PATIENCE: Final = 0.5
-"""Seconds that a rollout waits for each process that there is before another is started: as long as a start takes."""
+"""Seconds that a rollout waits for each process that there is: as long as a start takes."""
 
 
 @dataclass(slots=True)
@@ -34,8 +34,10 @@ class NamedGrader:
     takes: tuple[str, ...]
     seconds: float = SECONDS
     needs_reference: bool = False
-    _processes: list[Process] = field(default_factory=list, init=False, repr=False)
-    _idle: asyncio.LifoQueue[Process] = field(default_factory=asyncio.LifoQueue, init=False, repr=False)
+    _pool: Pool = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._pool = Pool(self._made, AT_ONCE, PATIENCE)
 
     @classmethod
     def load(cls, name: str, *, seconds: float = SECONDS) -> NamedGrader:
@@ -58,27 +60,14 @@ class NamedGrader:
         """Call the function. An error in it, no answer in time, or a result that is no reward is a GraderError."""
         objects: dict[str, Any] = {"task": task, "trajectory": rollout}
         plain = {name: msgspec.to_builtins(objects[name], enc_hook=str) for name in self.takes if name in objects}
-        process = await self._free()
-        try:
-            return checked(await process.ask(rollout.answer, task.reference, plain))
-        finally:
-            self._idle.put_nowait(process)
+        return await graded(self._pool, rollout.answer, task.reference, plain)
 
     async def close(self) -> None:
         """End the processes."""
-        for process in self._processes:
-            await process.close()
+        await self._pool.close()
 
-    async def _free(self) -> Process:
-        while (there := len(self._processes)) > 0:
-            patience = PATIENCE * there if there < AT_ONCE else None
-            try:
-                return await asyncio.wait_for(self._idle.get(), patience)
-            except TimeoutError:
-                if len(self._processes) == there:
-                    break  # nobody else has had one started meanwhile
+    def _made(self) -> Process:
         module, _, function = self.name.removeprefix(PREFIX).partition(":")
         arguments = {"module": module, "function": function, "takes": self.takes}
         what = f"the grader {self.name}"
-        self._processes.append(Process(what, "tfgrpo.checks.functions", self.seconds, arguments=arguments, heard=True))
-        return self._processes[-1]
+        return Process(what, "tfgrpo.checks.functions", self.seconds, LIMIT, arguments, heard=True)
