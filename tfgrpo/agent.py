@@ -5,7 +5,6 @@ It runs in processes of its own (`checks.agents`). It knows no store, no library
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping
@@ -15,9 +14,11 @@ from typing import Any, Final
 
 import msgspec
 
+from tfgrpo import user_functions
 from tfgrpo.errors import UsageError
 from tfgrpo.processes import Pool, Process
 from tfgrpo.types import Task
+from tfgrpo.user_functions import Unloadable
 
 PREFIX: Final = "python:"
 
@@ -48,16 +49,11 @@ class Agent:
         module_name, _, function_name = name.removeprefix(PREFIX).partition(":")
         if not name.startswith(PREFIX) or not module_name or not function_name:
             raise UsageError(f"there is no runner {name!r}; it is chat or python:module:function", field="runner")
-        # An agent usually lies beside the data; a console script does not look there by itself.
-        here = str(Path.cwd())
-        if here not in sys.path:
-            sys.path.insert(0, here)
         try:
-            function = getattr(importlib.import_module(module_name), function_name)
-        except Exception as error:  # what importing a user's module raises cannot be known
-            said = " ".join(f"{type(error).__name__}: {error}".split())
-            where = f"looked in {here} and in the packages of {sys.prefix}"
-            raise UsageError(f"the agent {name!r} cannot be loaded: {said}; {where}", field="runner") from error
+            function = user_functions.find(module_name, function_name)
+        except Unloadable as error:
+            where = f"looked in {Path.cwd()} and in the packages of {sys.prefix}"
+            raise UsageError(f"the agent {name!r} cannot be loaded: {error}; {where}", field="runner") from error
         if not callable(function) or not _takes_three(function):
             raise UsageError(f"the agent {name!r} must be a function of (task, base_url, headers)", field="runner")
         return cls(name, seconds, at_once)

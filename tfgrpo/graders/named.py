@@ -6,20 +6,19 @@ another program, or import for seconds. One that is killed or kills itself leave
 
 from __future__ import annotations
 
-import importlib
-import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from tfgrpo import user_functions
 from tfgrpo.errors import UsageError
 from tfgrpo.graders.apart import LIMIT, graded
 from tfgrpo.graders.python import AT_ONCE, SECONDS, taken
 from tfgrpo.graders.verdict import Grade
 from tfgrpo.processes import Pool, Process
 from tfgrpo.types import Rollout, Task
+from tfgrpo.user_functions import Unloadable
 
 PREFIX: Final = "python:"
 PATIENCE: Final = 0.5
@@ -45,15 +44,10 @@ class NamedGrader:
         module, _, function_name = name.removeprefix(PREFIX).partition(":")
         if not module or not function_name:
             raise UsageError(f"{name!r} must read python:module:function", field="grader")
-        # A grader usually lies beside the data; a console script does not look there by itself.
-        here = str(Path.cwd())
-        if here not in sys.path:
-            sys.path.insert(0, here)
         try:
-            function = getattr(importlib.import_module(module), function_name)
-        except Exception as error:  # importing runs the user's module
-            said = f"{type(error).__name__}: {error}"
-            raise UsageError(f"the grader {name!r} cannot be loaded: {said}", field="grader") from error
+            function = user_functions.find(module, function_name)
+        except Unloadable as error:
+            raise UsageError(f"the grader {name!r} cannot be loaded: {error}", field="grader") from error
         return cls(name, taken(name, function), seconds)
 
     async def grade(self, task: Task, rollout: Rollout) -> Grade:
