@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
-PATIENCE = 10.0
+PATIENCE = 40.0
 """Seconds after which a test that waits has failed."""
 
 Step = bytes | threading.Event | Literal["close", "reset", "hold"]
