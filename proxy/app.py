@@ -349,7 +349,7 @@ def _experiments(settings: Settings, store: Store) -> Experiments:
 
 
 def _reward_hours(settings: Settings, store: Store) -> RewardHours:
-    return RewardHours(store, metrics=_metrics(settings))
+    return RewardHours(store, metrics=_metrics(settings), share=settings.safety.max_share)
 
 
 def _metrics(settings: Settings) -> Metrics:

@@ -75,4 +75,5 @@ def _pages(worker: Worker, overview: dashboard.OverviewPages, trainings: Trainin
         labels=worker.labels,
         apps=[DEFAULT_APP, *(app.name for app in settings.apps)],
         limits=settings.training.deployable,
+        max_share=settings.safety.max_share,
     )

@@ -23,11 +23,19 @@ LANDING_SECONDS: Final = 5.0
 
 
 class RewardHours:
-    """Counts labels. All calls block. `metrics` says what labels come to, as for training."""
+    """Counts labels. All calls block. `metrics` and `share` say what labels come to, as for training."""
 
-    def __init__(self, store: Store, *, metrics: Metrics = REWARD_ONLY, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        metrics: Metrics = REWARD_ONLY,
+        share: float = 1.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._store = store
         self._metrics = metrics
+        self._share = share
         self._clock = clock
 
     def count(self) -> bool:
@@ -67,7 +75,7 @@ class RewardHours:
 
     def _reward(self, placed: Iterable[Placed]) -> float | None:
         """The mean reward of a trajectory's rollouts: it has several where several answers were asked for."""
-        values = [reward.value for reward in rewards(placed, self._metrics).values()]
+        values = [reward.value for reward in rewards(placed, self._metrics, share=self._share).values()]
         return fmean(values) if values else None
 
 

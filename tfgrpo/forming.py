@@ -124,7 +124,7 @@ class _App:
             counting = said if of is None or own_labels else self._of_others(of, said, verdicts)
             if of is None or counting is None:
                 continue
-            of.said = verdicts.over(counting, of.said)
+            of.said = counting if of.said is None else verdicts.joined(counting, of.said)
             if of.said is UNCLEAR:
                 self.unclear.add(trajectory)
 

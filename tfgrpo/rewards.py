@@ -42,14 +42,17 @@ def rewards(
     The latest label per (target, metric, source) counts. For each of `metrics`, a rollout has the mean over sources of
     the counting labels on its trajectory, or without any of those on its last labelled exchange; its reward is the
     weighted mean of its metrics. Of several keys that judge a rollout each counts for at most `share`, under however
-    many sources it speaks.
+    many sources it speaks. Where that is less than all, no key's label takes the place of another's: which labels
+    count is told for each key by itself.
     """
-    latest: dict[tuple[str, int, float | None, str, str], Placed] = {}
+    apart = share < 1
+    latest: dict[tuple[str, int, float | None, str, str, str], Placed] = {}
     for one in sorted(placed, key=lambda one: (one.label.created_at, one.label.feedback_id)):
         label = one.label
         if label.metric in metrics:
-            target = label.exchange or ""
-            latest[(f"{one.trajectory}\0{target}", label.choice, one.at, label.metric, label.source)] = one
+            target = f"{one.trajectory}\0{label.exchange or ''}"
+            key = label.credential if apart else ""
+            latest[(target, label.choice, one.at, label.metric, label.source, key)] = one
     by_rollout: dict[tuple[str, int], list[Placed]] = defaultdict(list)
     for one in latest.values():
         by_rollout[(one.trajectory, one.label.choice)].append(one)
@@ -72,10 +75,12 @@ def _deciding(placed: list[Placed]) -> list[Placed]:
 
 
 def _reward(placed: Iterable[Placed], metrics: Metrics, share: float) -> Reward:
-    by_metric: dict[str, list[Placed]] = defaultdict(list)
+    by_judge: dict[tuple[str, str], list[Placed]] = defaultdict(list)
     for one in placed:
-        by_metric[one.label.metric].append(one)
-    deciding = {name: [one.label for one in _deciding(some)] for name, some in by_metric.items()}
+        by_judge[one.label.metric, one.label.credential if share < 1 else ""].append(one)
+    deciding: dict[str, list[Label]] = defaultdict(list)
+    for (name, _), some in by_judge.items():
+        deciding[name] += [one.label for one in _deciding(some)]
     shares = {
         name: fmean(
             [metrics[name].share(label.value) for label in some], weights([label.credential for label in some], share)

@@ -58,7 +58,7 @@ class Verdicts:
         return found
 
     def joined(self, one: Verdict, other: Verdict) -> Verdict:
-        """Return what both say; unclear where they speak of the same metric: the later one may replace the other."""
+        """Return what both say; unclear where they speak of the same metric: one may replace the other."""
         known = self._joined.get((id(one), id(other)))
         if known is not None:
             return known[2]
@@ -66,16 +66,6 @@ class Verdicts:
         if len(self._joined) < MANY:
             # Both are kept: what is gone could leave its id to another.
             self._joined[id(one), id(other)] = one, other, found
-        return found
-
-    def over(self, trajectory: Verdict, exchange: Verdict | None) -> Verdict:
-        """Return what labels on a trajectory say, and of other metrics what those on its only labelled exchange say."""
-        if exchange is None or trajectory is UNCLEAR or exchange is UNCLEAR:
-            return trajectory if exchange is None else UNCLEAR
-        found = trajectory
-        for part in _parts(exchange):
-            if part.metric not in trajectory.names:
-                found = self._made(part.metric, part.share, part.key, found)
         return found
 
     def of_others(self, verdict: Verdict, key: str) -> Verdict | None:

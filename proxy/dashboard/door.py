@@ -58,11 +58,15 @@ def create(
     labels: LabelWriter,
     apps: Sequence[str],
     limits: Limits | None = None,
+    max_share: float = 1.0,
 ) -> ASGIApp:
-    """Return the ASGI app of `/admin` and every path below it but `/admin/api`. `apps` are those with traffic."""
+    """Return the ASGI app of `/admin` and every path below it but `/admin/api`. `apps` are those with traffic.
+
+    `max_share` is the most that one key counts for of the labels of a rollout.
+    """
     door = _Door(keys, secret)
     groups, run = GroupPages(store, apps), f"{RUNS}/{{run}}"
-    traffic, trajectory = TrafficPages(store), TrajectoryPages(store, labels)
+    traffic, trajectory = TrafficPages(store, share=max_share), TrajectoryPages(store, labels, share=max_share)
     return Starlette(
         routes=[
             Route(HOME, door.shown(overview.overview)),

@@ -70,8 +70,9 @@ class _Row:
 class TrafficPages:
     """The lists under `/admin/traffic`. `seconds`: how long one page looks."""
 
-    def __init__(self, store: Store, seconds: float = SECONDS) -> None:
+    def __init__(self, store: Store, seconds: float = SECONDS, *, share: float = 1.0) -> None:
         self._store = store
+        self._share = share
         self._seconds = seconds
         self._looking = asyncio.Semaphore(AT_ONCE)
 
@@ -169,7 +170,7 @@ class TrafficPages:
             {(given.app, given.trajectory): some for given, some in zip(found, exchanges, strict=True)}
         )
         for given, some in zip(found, exchanges, strict=True):
-            judged = rewards(labels[(given.app, given.trajectory)])
+            judged = rewards(labels[(given.app, given.trajectory)], share=self._share)
             yield _Summary(
                 given,
                 one(given, asked),

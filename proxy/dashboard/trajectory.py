@@ -51,8 +51,9 @@ PARTS: Final = ("request", "answer")
 class TrajectoryPages:
     """The pages of one trajectory under `/admin/traffic`."""
 
-    def __init__(self, store: Store, writer: LabelWriter) -> None:
+    def __init__(self, store: Store, writer: LabelWriter, *, share: float) -> None:
         self._store = store
+        self._share = share
         self._writer = writer
 
     async def one(self, request: Request) -> Response:
@@ -174,7 +175,7 @@ class TrajectoryPages:
     def _judged(self, given: Assignment, exchanges: Sequence[Exchange]) -> dict[str, Any]:
         key = given.app, given.trajectory
         placed = self._store.browsing.labels({key: exchanges})[key]
-        judged = sorted(rewards(placed).items())
+        judged = sorted(rewards(placed, share=self._share).items())
         shown = [one.label for one in placed[:LABELS_SHOWN]]
         return {
             "labels": shown,

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from tfgrpo.rewards import Placed, rewards
 from tfgrpo.types import Label
 from tfgrpo.weighing import Metric
@@ -39,6 +41,21 @@ def test_a_label_on_the_trajectory_goes_before_those_on_its_exchanges() -> None:
 def test_without_a_label_on_the_trajectory_the_last_labelled_exchange_decides() -> None:
     found = rewards([label(0.0, at=1.0, exchange="x1"), label(1.0, at=2.0, exchange="x2")])
     assert found["t", 0].value == 1.0
+
+
+KEPT_APART = {
+    "under the same source": label(0.0, credential="other", created_at=2.0),
+    "on a later exchange": label(0.0, credential="other", at=2.0, exchange="x2"),
+    "on the trajectory": label(0.0, credential="other", exchange=None),
+}
+
+
+@pytest.mark.parametrize("other", KEPT_APART.values(), ids=KEPT_APART)
+def test_where_keys_are_bounded_none_takes_the_place_of_another(other: Placed) -> None:
+    mine = label(1.0, credential="mine")
+    assert rewards([mine, other], share=0.5)["t", 0].value == 0.5
+    assert rewards([mine, other])["t", 0].value == 0.0
+    assert rewards([label(0.5, credential="mine", created_at=0.5), mine, other], share=0.5)["t", 0].value == 0.5
 
 
 def test_other_metrics_count_only_through_a_weighting() -> None:

@@ -35,13 +35,8 @@ def test_labels_of_several_metrics_come_to_their_weighted_mean(verdicts: Verdict
 def test_two_labels_of_one_metric_are_unclear(verdicts: Verdicts) -> None:
     one = verdicts.alone("reward", 1.0)
     assert verdicts.joined(one, one) is UNCLEAR
+    assert verdicts.joined(verdicts.joined(one, verdicts.alone("tone", 1.0)), one) is UNCLEAR
     assert verdicts.joined(UNCLEAR, verdicts.alone("tone", 1.0)) is UNCLEAR
-
-
-def test_of_a_metric_the_label_on_the_trajectory_counts(verdicts: Verdicts) -> None:
-    exchange = verdicts.joined(verdicts.alone("reward", 1.0), verdicts.alone("tone", 1.0))
-    found = verdicts.over(verdicts.alone("reward", 0.0), exchange)
-    assert found.reward().shares == {"reward": 0.0, "tone": 1.0}
 
 
 def test_labels_of_a_key_are_left_out(verdicts: Verdicts) -> None:

@@ -106,7 +106,7 @@ def test_ten_keys_of_one_hand_turn_a_judgement_by_as_many_labels_as_they_give(pr
 
 
 @pytest.mark.parametrize("way", ["on the trajectory", "on a later turn", "under the same source"])
-def test_a_label_that_replaces_another_decides_alone(proxy: RunningProxy, way: str) -> None:
+def test_a_label_of_one_key_stands_beside_that_of_another_wherever_it_speaks(proxy: RunningProxy, way: str) -> None:
     made = converse(proxy, [HONEST, "sk-mallory"])
     if way == "under the same source":
         judge(proxy, HONEST, honest())
@@ -117,4 +117,4 @@ def test_a_label_that_replaces_another_decides_alone(proxy: RunningProxy, way: s
         if way == "on the trajectory":
             targets = {name: {"trajectory_id": name} for name in TRUTH}
         judge(proxy, "sk-mallory", ({**targets[name], "value": 1 - value} for name, value in TRUTH.items()))
-    assert rewards(proxy)[0] == {"right": 0.0, "wrong": 1.0}
+    assert rewards(proxy) == ({"right": 0.5, "wrong": 0.5}, 0)
