@@ -15,6 +15,7 @@ from tfgrpo.commands.learning import Result
 from tfgrpo.commands.material import Material
 from tfgrpo.commands.output import note, of_operation, of_version, say
 from tfgrpo.commands.session import mode
+from tfgrpo.errors import Conflict, UsageError
 from tfgrpo.safety.redaction import redact
 from tfgrpo.store import Store
 from tfgrpo.store.policies import foreign
@@ -39,37 +40,47 @@ def unusable(learned: Learned) -> str | None:
     return f"none of the optimizer's answers could be used ({len(faults)} faults); the first: {faults[0]}"
 
 
-def used(learned: Learned) -> tuple[str, ...]:
+def stored(job: Job, material: Material, result: Result) -> JSON:
+    """Store what a run leaves, deploy its version where asked and allowed; return the run's result.
+
+    It is one transaction, so that a kill leaves all or nothing. Were the version there and the run not ended, the same
+    run begun again would give other ids, and so make its calls anew.
+    """
+    told = {**as_json(job, material, result), "usage": spent(job)}
+    told, notes = job.store.together(lambda: _stored(job, material, result, told))
+    for said in notes:
+        note(said)
+    return told
+
+
+def _stored(job: Job, material: Material, result: Result, told: JSON) -> tuple[JSON, list[str]]:
+    """Store what a run leaves; return its result, and what is to be said once all that is so."""
+    store, notes = job.store, list[str]()
+    if material.quorum is not None:
+        store.pending.replace(job.arguments.set, result.pending)
+    if _texts(result.learned.library) != _texts(material.library):
+        version = _known(job, material, result, notes) or store.sets.add_version(
+            job.arguments.set,
+            result.learned.library,
+            status=result.verdict,
+            parent=material.parent,
+            policy_model=_models(result.learned),
+            run=job.id,
+            note=_proof(result),
+        )
+        deployed = job.arguments.deploy and _deployed(job, material, result, version, notes)
+        told = {**told, **of_version(version), "deployed": deployed}
+    # Groups that changed nothing may be learned from again.
+    changed = told["version"] is not None or result.pending != material.waiting
+    store.runs.finish(job.id, status="finished", result=told, used=_used(result.learned) if changed else ())
+    return told, notes
+
+
+def _used(learned: Learned) -> tuple[str, ...]:
     """Return the trajectories learned from: of a rollout `ID.k`, one of several choices, also ID."""
     names = {rollout.trajectory for group in _telling(learned) for rollout in group.rollouts}
     whole = {name.rpartition(".")[0] for name in names if name.rpartition(".")[2].isdigit()}
     return tuple(sorted(names | (whole - {""})))
-
-
-def stored(job: Job, material: Material, result: Result) -> JSON:
-    """Store the new version and with it the run's end, deploy it where asked and allowed; return the run's result."""
-    told = {**as_json(job, material, result), "usage": spent(job)}
-    if material.quorum is not None:
-        job.store.pending.replace(job.arguments.set, result.pending)
-    if _texts(result.learned.library) == _texts(material.library):
-        return told
-    version = _known(job, material, result) or job.store.sets.add_version(
-        job.arguments.set,
-        result.learned.library,
-        status=result.verdict,
-        parent=material.parent,
-        policy_model=_models(result.learned),
-        run=job.id,
-        note=_proof(result),
-        beside=job.store.runs.finishing(job.id, lambda made: {**told, **of_version(made)}, used(result.learned)),
-    )
-    deployed = job.arguments.deploy and _may_deploy(job, material, result) and _small_enough(job, version)
-    deployed = deployed and _approved(job, version)
-    if deployed:
-        if said := foreign(job.store, version):
-            note(said)
-        _deploy(job.store, version, result.verdict)
-    return {**told, **of_version(version), "deployed": deployed}
 
 
 def spent(job: Job) -> JSON:
@@ -174,42 +185,52 @@ def _alike(result: JSON) -> str:
     return f"{said}; the mean reward is {mean:.3f}{hints.get(mean, '')}"
 
 
-def _may_deploy(job: Job, material: Material, result: Result) -> bool:
-    """Whether --deploy is followed: for traffic, and without a gate by choice, it is the user's word."""
-    if material.splits is None or not job.recipe.gate:
-        return True
-    if result.verdict == "helps":
-        return True
+def _deployed(job: Job, material: Material, result: Result, version: Version, notes: list[str]) -> bool:
+    """Deploy the version, or say in `notes` what speaks against it."""
+    refused = _unproven(job, material, result) or _too_large(job, version) or _not_approved(job, version)
+    if refused is None:
+        made_for = foreign(job.store, version)
+        try:
+            _deploy(job.store, version, result.verdict)
+        except (Conflict, UsageError) as error:
+            refused = str(error)
+        else:
+            notes += [made_for] if made_for else []
+    notes += [f"not deployed: {refused}"] if refused else []
+    return refused is None
+
+
+def _unproven(job: Job, material: Material, result: Result) -> str | None:
+    """Return why --deploy is not followed; for traffic, and without a gate by choice, it is the user's word."""
+    if material.splits is None or not job.recipe.gate or result.verdict == "helps":
+        return None
     said = result.verdict if result.gate else "no verdict"
-    note(f"not deployed: the gate came to '{said}', and --deploy takes a data set's version only when it helps")
-    return False
+    return f"the gate came to '{said}', and --deploy takes a data set's version only when it helps"
 
 
-def _small_enough(job: Job, version: Version) -> bool:
-    """Whether the deployment would be refused: without bounds (`recipe: paper`) a library may outgrow its budget."""
+def _too_large(job: Job, version: Version) -> str | None:
+    """Return why the deployment would be refused: without bounds (`recipe: paper`) a library may outgrow its budget."""
     limits = job.settings.training.deployable
     if limits is None or library.fits(version.library, limits):
-        return True
-    note(
-        f"not deployed: {len(version.library)} experiences, about {library.tokens(version.library)} tokens, are over "
-        "the budget; raise training.max_entries and training.max_library_tokens, or set training.selection: lexical; "
+        return None
+    return (
+        f"{len(version.library)} experiences, about {library.tokens(version.library)} tokens, are over the budget; "
+        "raise training.max_entries and training.max_library_tokens, or set training.selection: lexical; "
         f"then run `tfgrpo sets deploy {version.set}@{version.version}`"
     )
-    return False
 
 
-def _approved(job: Job, version: Version) -> bool:
-    """Whether no person's word is missing: a deployment would be refused."""
+def _not_approved(job: Job, version: Version) -> str | None:
+    """Return whose word is missing: a deployment would be refused."""
     if not job.store.reviews.refuses(version):
-        return True
+        return None
     standing = job.store.reviews.standings(version.set)[version.version]
     said = "was rejected" if standing == "rejected" else "awaits approval"
     name = f"{version.set}@{version.version}"
-    note(f"not deployed: {name} {said}; read it, then `tfgrpo sets approve {name}` and `tfgrpo sets deploy {name}`")
-    return False
+    return f"{name} {said}; read it, then `tfgrpo sets approve {name}` and `tfgrpo sets deploy {name}`"
 
 
-def _known(job: Job, material: Material, result: Result) -> Version | None:
+def _known(job: Job, material: Material, result: Result, notes: list[str]) -> Version | None:
     """Return the version that says the very same: the same groups learned from again, with nothing new beside them.
 
     A gate's word on it becomes its status, but what shows nothing does not undo what was shown.
@@ -218,7 +239,7 @@ def _known(job: Job, material: Material, result: Result) -> Version | None:
     for version in sets.versions(job.arguments.set):
         if version.parent != material.parent or _texts(version.library) != texts:
             continue
-        note(f"version {version.version} holds these experiences already, so no new one is made")
+        notes.append(f"version {version.version} holds these experiences already, so no new one is made")
         shows = result.verdict in ("helps", "hurts")
         if result.gate and (shows or version.status in ("unproven", "by hand")):
             sets.set_status(version.set, version.version, result.verdict, note=_proof(result))

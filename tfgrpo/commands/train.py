@@ -70,9 +70,4 @@ def _finished(job: Job, material: Material) -> JSON:
         told = outcome.as_json(job, material, result)
         runs.finish(job.id, status="failed", result={"error": unusable, **told})
         raise ModelError(unusable)
-    told = outcome.stored(job, material, result)
-    # Groups that changed nothing may be learned from again.
-    changed = told["version"] is not None or result.pending != material.waiting
-    used = outcome.used(result.learned) if changed else ()
-    runs.finish(job.id, status="finished", result=told, used=used)
-    return told
+    return outcome.stored(job, material, result)

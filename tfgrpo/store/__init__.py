@@ -7,7 +7,9 @@ nothing of HTTP or models; bodies are kept as raw bytes and read by whoever need
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from sqlalchemy import Connection, insert, select
 
@@ -55,6 +57,8 @@ from tfgrpo.store.traffic import Traffic as Traffic
 from tfgrpo.store.withdrawals import Done as Done
 from tfgrpo.store.withdrawals import Withdrawable as Withdrawable
 from tfgrpo.store.withdrawals import Withdrawals as Withdrawals
+
+T = TypeVar("T")
 
 
 class Store:
@@ -114,6 +118,13 @@ class Store:
             return str(found)
 
         return bytes.fromhex(self._database.write(work, durable=True))
+
+    def together(self, work: Callable[[], T]) -> T:
+        """Return what `work` makes. All that it reads and writes in this store, in its thread, is one transaction.
+
+        It may be called more than once: what it changes elsewhere must bear that.
+        """
+        return self._database.together(work)
 
     def backup(self, file: Path) -> None:
         """Write a whole copy of the store to a new file, while others write to it.

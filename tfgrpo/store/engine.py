@@ -57,6 +57,7 @@ class Database:
         self._ready = False
         self._closed = False
         self._preparing = threading.Lock()
+        self._joined = threading.local()
         try:
             # Whoever began without the server may be the first to reach it.
             self._prepare(migrate=migrate or (later and self.dialect != "sqlite"))
@@ -80,7 +81,7 @@ class Database:
 
     def _read(self, work: Callable[[Connection], _T]) -> _T:
         try:
-            with self._connected() as connection, connection.begin():
+            with self._reading() as connection:
                 return work(connection)
         except SQLAlchemyError as error:
             raise StoreError(f"the store did not answer: {_reason(error)}") from error
@@ -93,11 +94,7 @@ class Database:
         self._make_ready()
         driver = self._engine.dialect.loaded_dbapi
         try:
-            with (
-                self._connected() as connection,
-                connection.begin(),
-                closing(self._kind.cursor(connection, query)) as cursor,
-            ):
+            with self._reading() as connection, closing(self._kind.cursor(connection, query)) as cursor:
                 while some := cursor.fetchmany(BUFFER):
                     yield from some
         except SQLAlchemyError as error:
@@ -107,8 +104,27 @@ class Database:
 
     def write(self, work: Callable[[Connection], _T], *, durable: bool = False) -> _T:
         """Return what `work` makes in one transaction, tried again while another process holds the lock."""
+        if (joined := self._of_thread()) is not None:
+            # Who catches an error of it goes on without what it wrote. Trying again is for the whole transaction.
+            with joined.begin_nested():
+                return work(joined)
         self._make_ready()
         return self._write(work, durable=durable)
+
+    def together(self, work: Callable[[], _T]) -> _T:
+        """Return what `work` makes. All that its thread reads and writes meanwhile is one durable transaction.
+
+        As in `write` it may be called again, so it leaves no trace but in the store.
+        """
+
+        def joined(connection: Connection) -> _T:
+            outer, self._joined.connection = self._of_thread(), connection
+            try:
+                return work()
+            finally:
+                self._joined.connection = outer
+
+        return self.write(joined, durable=True)
 
     def _write(self, work: Callable[[Connection], _T], *, durable: bool) -> _T:
         for attempt in range(1, ATTEMPTS + 1):
@@ -137,6 +153,18 @@ class Database:
         """Close every connection; one that is in use when its user is done."""
         self._closed = True
         self._engine.pool.dispose()
+
+    def _of_thread(self) -> Connection | None:
+        """Return the connection of the transaction that this thread is in by `together`."""
+        return getattr(self._joined, "connection", None)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        if (joined := self._of_thread()) is not None:
+            yield joined
+            return
+        with self._connected() as connection, connection.begin():
+            yield connection
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +14,6 @@ from tfgrpo.errors import NotFound
 from tfgrpo.store import schema
 from tfgrpo.store.engine import Database
 from tfgrpo.store.engine import insert as upsert
-from tfgrpo.types import Version
 
 RunStatus = Literal["running", "finished", "stopped", "failed"]
 
@@ -63,16 +62,20 @@ class Runs:
 
     def finish(self, run_id: str, *, status: RunStatus, result: Mapping[str, Any], used: Sequence[str] = ()) -> None:
         """Record the end of a run; `used` are the trajectories it learned from."""
-        self._database.write(lambda connection: _end(connection, run_id, status, result, used), durable=True)
+        runs, learned_from = schema.runs, schema.learned_from
+        mine = update(runs).where(runs.c.id == run_id)
+        ended = mine.values(status=status, result=json.dumps(dict(result)), ended_at=time.time())
 
-    def finishing(
-        self, run_id: str, result: Callable[[Version], Mapping[str, Any]], used: Sequence[str]
-    ) -> Callable[[Connection, Version], None]:
-        """Return what records that a run finished beside the version it made: a kill leaves both or neither.
+        def work(connection: Connection) -> None:
+            connection.execute(ended)
+            if not used:
+                return
+            set_name = connection.execute(select(runs.c.set).where(runs.c.id == run_id)).scalar_one()
+            connection.execute(delete(learned_from).where(learned_from.c.run == run_id))
+            rows = [{"run": run_id, "trajectory": one, "set": set_name} for one in dict.fromkeys(used)]
+            connection.execute(insert(learned_from), rows)
 
-        Were the version there alone, the same run begun again would give other ids, and so make its calls anew.
-        """
-        return lambda connection, version: _end(connection, run_id, "finished", result(version), used)
+        self._database.write(work, durable=True)
 
     def run(self, run_id: str) -> Run:
         """Return one run.
@@ -143,20 +146,6 @@ class Runs:
         leases = schema.leases
         mine = delete(leases).where(leases.c.name == name, leases.c.holder == holder)
         self._database.write(lambda connection: connection.execute(mine))
-
-
-def _end(
-    connection: Connection, run_id: str, status: RunStatus, result: Mapping[str, Any], used: Sequence[str]
-) -> None:
-    runs, learned_from = schema.runs, schema.learned_from
-    mine = update(runs).where(runs.c.id == run_id)
-    connection.execute(mine.values(status=status, result=json.dumps(dict(result)), ended_at=time.time()))
-    if not used:
-        return
-    set_name = connection.execute(select(runs.c.set).where(runs.c.id == run_id)).scalar_one()
-    connection.execute(delete(learned_from).where(learned_from.c.run == run_id))
-    rows = [{"run": run_id, "trajectory": one, "set": set_name} for one in dict.fromkeys(used)]
-    connection.execute(insert(learned_from), rows)
 
 
 def _run(row: Row[Any]) -> Run:

@@ -70,9 +70,8 @@ class Versions:
         policy_model: str | None = None,
         run: str | None = None,
         note: str = "",
-        beside: Callable[[Connection, Version], None] | None = None,
     ) -> Version:
-        """Store a library as the next version of a set and return it. What `beside` writes is in the same transaction.
+        """Store a library as the next version of a set and return it.
 
         A function is called with the versions so far, in the same transaction: so fresh ids are given once.
 
@@ -100,8 +99,6 @@ class Versions:
                 note=note,
             )
             put(connection, made)
-            if beside is not None:
-                beside(connection, made)
             return made
 
         return self._database.write(work, durable=True)

@@ -3,19 +3,22 @@ from __future__ import annotations
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from sqlalchemy import Connection, create_engine, inspect, text, update
+from sqlalchemy.exc import DBAPIError
 
 from tests.tfgrpo.store.examples import assignment, exchange
 from tfgrpo import trajectories
-from tfgrpo.errors import StoreError
+from tfgrpo.errors import NotFound, StoreError, UsageError
 from tfgrpo.store import Batch, Store, schema
 from tfgrpo.store.engine import Database
 from tfgrpo.store.migrations import STEPS, take
-from tfgrpo.types import Bodies, Choice, Message, Request, Response
+from tfgrpo.types import Bodies, Choice, Library, Message, Request, Response
 
 
 def _path(url: str) -> Path:
@@ -176,3 +179,60 @@ def _is_closed(connection: Any) -> bool:
             connection.execute("SELECT 1")
         return True
     return bool(connection.closed)
+
+
+def test_what_is_done_together_is_there_whole_or_not_at_all(store: Store) -> None:
+    def half() -> None:
+        store.sets.add_version("s", Library(), status="by hand")
+        store.sets.deploy("s", live=1, reason="r", actor="a")
+        raise UsageError("half way")
+
+    with pytest.raises(UsageError, match="half way"):
+        store.together(half)
+    assert (store.sets.versions("s"), store.sets.deployment("s")) == ([], None)
+    store.together(lambda: store.sets.add_version("s", Library(), status="by hand"))
+    assert [one.version for one in store.sets.versions("s")] == [1]
+
+
+def test_what_is_done_together_sees_itself_and_others_see_it_when_it_is_done(store: Store) -> None:
+    def versions() -> list[int]:
+        return [one.version for one in store.sets.versions("s")]
+
+    def work() -> tuple[list[int], list[int]]:
+        store.sets.add_version("s", Library(), status="by hand")
+        return versions(), others.submit(versions).result(30)
+
+    with ThreadPoolExecutor(1) as others:
+        assert store.together(work) == ([1], [])
+        assert others.submit(versions).result(30) == [1]
+
+
+def test_an_error_that_is_caught_in_what_is_done_together_takes_back_its_own_write_alone(store: Store) -> None:
+    def work() -> None:
+        store.together(lambda: store.sets.add_version("s", Library(), status="by hand"))
+        with pytest.raises(NotFound):
+            store.sets.deploy("s", live=7, reason="r", actor="a")
+        store.sets.set_status("s", 1, "helps")
+
+    store.together(work)
+    assert [one.status for one in store.sets.versions("s")] == ["helps"]
+
+
+def test_what_is_done_together_is_tried_again_as_a_whole(url: str) -> None:
+    """As after a deadlock: what the first try wrote is not there when the second begins."""
+    found = []
+    with closing(Store.open(url, migrate=True)) as store:
+        passing = {"sqlite": sqlite3.OperationalError("database is locked"), "postgresql": _deadlock()}
+
+        def work() -> None:
+            found.append(len(store.sets.versions("s")))
+            store.sets.add_version("s", Library(), status="by hand")
+            if len(found) == 1:
+                raise DBAPIError("", None, passing[url.split(":", maxsplit=1)[0].split("+", maxsplit=1)[0]])
+
+        store.together(work)
+        assert (found, len(store.sets.versions("s"))) == ([0, 0], 1)
+
+
+def _deadlock() -> Exception:
+    return psycopg.errors.DeadlockDetected("deadlock detected")
