@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from tfgrpo.rewards import Reward, rewards
+from tfgrpo.rewards import Reward, contrasts, rewards
 from tfgrpo.store import Store
 from tfgrpo.store.labels import TARGETS
 from tfgrpo.store.learnable import TRUNCATED, UNREADABLE, Outline
@@ -73,6 +73,11 @@ class Formed(msgspec.Struct, frozen=True, gc=False):
         if self.more:
             return list(self.rewards().values())
         return [attempt.said.value for attempt in self.attempts if attempt.said is not None]
+
+    @property
+    def contrasting(self) -> bool:
+        """Whether the judged rollouts did not all earn the same. Most tasks are asked once: they cost no look."""
+        return (len(self.attempts) > 1 or bool(self.more)) and contrasts(self.values)
 
     @property
     def first(self) -> str:
@@ -177,17 +182,22 @@ def _read_labels(
     """Read all labels: of each target what they say. With `keys` that is also whose they are."""
     shared = verdicts.shared
     for target in TARGETS:
+        of, known, count = None, dict[str, Verdict](), 0
         for row in store.labels.values(target, metrics, keys=keys):
             name, named, choice = row[0], row[1], row[2]
+            if name != of:
+                of, app = name, apps[name]
+                known = app.on_exchanges if target == "exchange" else app.on_trajectories
+                count = len(known)
             said = shared.get(row[3:]) or verdicts.alone(*row[3:])
-            known = apps[name].on_exchanges if target == "exchange" else apps[name].on_trajectories
-            count = len(known)
             before = known.setdefault(named, said)
+            if len(known) > count:
+                count += 1
+            elif not choice:
+                known[named] = verdicts.joined(before, said)
             if choice:
                 # It speaks of another answer than the first.
                 known[named] = UNCLEAR
-            elif len(known) == count:
-                known[named] = verdicts.joined(before, said)
 
 
 def _read_exchanges(apps: Mapping[str, _App], rows: Iterator[Outline]) -> None:

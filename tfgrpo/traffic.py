@@ -133,7 +133,8 @@ def groups_worth(
         group
         for versions in form(store, set_name=set_name, unnamed=unnamed, metrics=metrics, teaching=teaching)
         for group in versions
-        if group.version is not None and (alike or contrasts(group.rewards(skip).values() if skip else group.values))
+        if group.version is not None
+        and (alike or (contrasts(group.rewards(skip).values()) if skip else group.contrasting))
     )
     return sorted(found, key=lambda group: group.key)
 
