@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from proxy.auth import CREDENTIAL_HEADERS
+from proxy.record_modes import HEADER as RECORD
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
 
@@ -39,6 +40,17 @@ _NOT_SENT: Final = _HOP_BY_HOP | {
 }
 _NOT_SENT_PREFIXES: Final = (b"x-forwarded-", OURS)
 _CREDENTIALS: Final = frozenset(CREDENTIAL_HEADERS)
+
+
+def by_name(headers: RawHeaders) -> dict[bytes, bytes]:
+    """Return headers by name. Of one that comes several times the last counts; what limits the recording stays a list.
+
+    No later line, such as a gateway between may add, takes back that a client asked for less to be kept.
+    """
+    fields = dict(headers)
+    if len(fields) < len(headers) and RECORD in fields:
+        fields[RECORD] = b",".join([value for name, value in headers if name == RECORD])
+    return fields
 
 
 def upward(headers: RawHeaders, *, key: str | None, own: bool) -> list[tuple[bytes, bytes]]:

@@ -22,18 +22,20 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 def lowered(allowed: RecordMode, asked: bytes | None) -> RecordMode:
     """Return what is recorded of a request whose header says `asked`: never more than its app allows.
 
+    Of several values, with commas between them as a header given several times is read, the least counts.
+
     Raises:
         ProxyError: 400, the header says something else.
     """
     if asked is None:
         return allowed
-    text: Any = asked.decode("latin-1").strip()
-    if text not in _MODES:
+    texts: list[Any] = [one.strip() for one in asked.decode("latin-1").split(",")]
+    if any(text not in _MODES for text in texts):
         raise ProxyError(
             400,
             "x-tfgrpo-record takes off, metadata or full",
             code="invalid_value",
             param=HEADER.decode(),
         )
-    mode: RecordMode = text
-    return min(allowed, mode, key=_MODES.index)
+    modes: list[RecordMode] = texts
+    return min(allowed, *modes, key=_MODES.index)

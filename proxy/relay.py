@@ -23,7 +23,7 @@ from proxy.connections import BARE_QUERY, LINE
 from proxy.errors import EXCHANGE_HEADER, STOPPED, ProxyError, too_large
 from proxy.exchange_ids import ExchangeIds
 from proxy.failures import Broken, Unreachable
-from proxy.headers import RawHeaders, downward, has_body, upward
+from proxy.headers import RawHeaders, by_name, downward, has_body, upward
 from proxy.litellm_upstream import LitellmUpstream
 from proxy.origins import Origins, model_in, named
 from proxy.paths import Address
@@ -126,7 +126,7 @@ class Relay:
         headers: RawHeaders = scope["headers"]
         path = scope["raw_path"].decode("latin-1")
         query = scope["query_string"].decode("latin-1")
-        fields = dict(headers)
+        fields = by_name(headers)
         if b"upgrade" in fields and (b"upgrade", b"websocket") in [(name, value.lower()) for name, value in headers]:
             raise REFUSED
         identity = self._keys.identify(fields)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -57,6 +60,8 @@ def kept(url: str) -> tuple[list[Exchange], int, int]:
         ("metadata", b"full", "metadata"),
         ("off", b"full", "off"),
         ("metadata", b"off", "off"),
+        ("full", b"off,full", "off"),
+        ("full", b"full, metadata", "metadata"),
     ],
 )
 def test_a_request_may_lower_what_is_recorded_and_never_raise_it(
@@ -65,7 +70,7 @@ def test_a_request_may_lower_what_is_recorded_and_never_raise_it(
     assert lowered(allowed, asked) == found
 
 
-@pytest.mark.parametrize("asked", [b"", b"Full", b"none", b"\xff"])
+@pytest.mark.parametrize("asked", [b"", b"Full", b"none", b"\xff", b"off,", b"off, all"])
 def test_what_is_no_mode_is_refused(asked: bytes) -> None:
     with pytest.raises(ProxyError, match="x-tfgrpo-record takes off, metadata or full"):
         lowered("full", asked)
@@ -103,6 +108,23 @@ def test_off_stores_nothing_and_still_injects(start: Start, url: str) -> None:
     store = Store.open(url)
     assert store.traffic.assignment("default", "mine") is None
     store.close()
+
+
+@pytest.mark.parametrize("values", [("off", "full"), ("full", "off")])
+def test_of_a_header_given_twice_the_least_counts(start: Start, url: str, values: tuple[str, str]) -> None:
+    proxy = start()
+    connection = http.client.HTTPConnection(urlsplit(proxy.base_url).netloc, timeout=10)
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": SECRET}]})
+    connection.putrequest("POST", "/v1/chat/completions")
+    for name, value in [("content-type", "application/json"), ("content-length", str(len(body)))]:
+        connection.putheader(name, value)
+    for value in values:
+        connection.putheader("x-tfgrpo-record", value)
+    connection.endheaders(body.encode())
+    assert connection.getresponse().status == 200
+    connection.close()
+    proxy.stop()
+    assert kept(url)[0] == []
 
 
 def test_the_header_does_not_reach_the_upstream(start: Start, upstream: RawUpstream) -> None:

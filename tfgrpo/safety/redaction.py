@@ -84,7 +84,7 @@ def _iban(text: str) -> bool:
 def _card(text: str) -> bool:
     digits = [int(sign) for sign in text if sign.isdigit()]
     doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
-    return (sum(doubled) + sum(digits[-1::-2])) % 10 == 0 and len(set(digits)) > 2  # noqa: PLR2004 - 4444 4444 ... is an example
+    return (sum(doubled) + sum(digits[-1::-2])) % 10 == 0 and len(set(digits)) > 1  # 4444 4444 ... is an example
 
 
 def _random(text: str) -> bool:
@@ -142,7 +142,8 @@ _FORMS: Final[tuple[tuple[str, re.Pattern[str], Callable[[str], bool]], ...]] = 
         ),
         _card,
     ),
-    # Digits in a row are a number; a telephone number is grouped as one, or begins with + and ten digits or more.
+    # Digits in a row are a number; a telephone number is grouped as one, or begins with + and ten digits or more. One
+    # that begins with 00 is grouped: 0012345 is a number with leading zeros.
     (
         "telephone number",
         re.compile(r"(?<![\w)+.-])(?:\+1[ .-]?)?(?:\(\d{3}\) ?|\d{3}[.-])\d{3}[.-]\d{4}(?![\w-])"),
@@ -154,5 +155,12 @@ _FORMS: Final[tuple[tuple[str, re.Pattern[str], Callable[[str], bool]], ...]] = 
             r"(?<![\w)\]}+.])(?:(?<![\w)\]}$] )|(?<=[^\W\d_]{2} ))\+[1-9]\d{0,2}(?:[ .-]?\(?\d{2,5}\)?){2,5}(?![\w])"
         ),
         lambda text: sum(map(str.isdigit, text)) in _TELEPHONE_DIGITS,
+    ),
+    (
+        "telephone number",
+        re.compile(
+            r"(?<![\w)\]}+.,-])(?:(?<![\w)\]}$] )|(?<=[^\W\d_]{2} ))00 ?[1-9]\d{0,2}(?:[ .-]\(?\d{2,8}\)?){2,5}(?![\w])"
+        ),
+        lambda text: sum(map(str.isdigit, text[2:])) in _TELEPHONE_DIGITS,
     ),
 )

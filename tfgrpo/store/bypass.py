@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from sqlalchemy import Connection, func, insert, select
 
-from tfgrpo.store import schema
+from tfgrpo.store import history, schema
 from tfgrpo.store.engine import Database
 
 SHOWN: Final = 100
@@ -32,7 +32,11 @@ class Bypass:
         self._database = database
 
     def switch(self, *, on: bool, reason: str, actor: str) -> Switch:
-        """Switch the bypass on or off for all proxies of this store. Durable."""
+        """Switch the bypass on or off for all proxies of this store. Durable.
+
+        Raises UsageError for a reason that is too long.
+        """
+        history.check_said(reason=reason, actor=actor)
         table = schema.bypass
 
         def work(connection: Connection) -> Switch:

@@ -13,13 +13,15 @@ from typing import Any, Final, Literal, NamedTuple
 
 from sqlalchemy import Connection, Row, delete, insert, select
 
-from tfgrpo.errors import StoreError
+from tfgrpo.errors import StoreError, UsageError
 from tfgrpo.store import chain, commits, schema, versions
 from tfgrpo.store.engine import Database
 from tfgrpo.types import EMPTY_VERSION, Change, Deployment, HistoryAction
 
 NOTHING: Final = "none"
 """What stands in a head for a set without rows, or without versions."""
+LONGEST: Final = 2000
+"""Characters of a reason, or of who gave it: rows are never removed, and every reader of a history reads them all."""
 
 
 class Fault(NamedTuple):
@@ -120,6 +122,13 @@ def deployment(row: Row[Any]) -> Deployment:
         created_at=row.created_at,
         effective=row.effective,
     )
+
+
+def check_said(*, reason: str, actor: str) -> None:
+    """Raise UsageError for a reason, or for one who gives it, that is too long to be kept for good."""
+    for field, text in (("reason", reason), ("by", actor)):
+        if len(text) > LONGEST:
+            raise UsageError(f"{field}: {len(text):,} characters; it may have {LONGEST:,} at most", field=field)
 
 
 def deployed(connection: Connection, made: Deployment, *, undone: int | None, entries: Collection[str] = ()) -> None:

@@ -41,9 +41,10 @@ class Reviews:
 
         Raises:
             NotFound: The set has no such version.
-            UsageError: It is a draft, or the empty library.
+            UsageError: It is a draft, or the empty library; or the reason is too long.
             Conflict: It is not as it was stored.
         """
+        history.check_said(reason=reason, actor=actor)
 
         def work(connection: Connection) -> Standing:
             _reviewable(connection, set_name, version)
@@ -58,11 +59,12 @@ class Reviews:
 
         Raises:
             NotFound: The set has no such version.
-            UsageError: It is a draft, or the empty library; or there is no reason.
+            UsageError: It is a draft, or the empty library; or there is no reason, or one that is too long.
             Conflict: It is deployed now.
         """
         if not reason.strip():
             raise UsageError("reason: say why the version is rejected; it stands in the history", field="reason")
+        history.check_said(reason=reason, actor=actor)
 
         def work(connection: Connection) -> Standing:
             _reviewable(connection, set_name, version)

@@ -59,12 +59,13 @@ class Sets(Versions):
         Raises:
             NotFound: The set, or a version, does not exist.
             UsageError: The shares or the candidate do not fit, `field` names it; or a version is a draft, or holds an
-                entry that cannot be a lesson; or a library is over `limits`.
+                entry that cannot be a lesson; or a library is over `limits`; or the reason is too long.
             Conflict: The current revision is not `if_revision`; or a version was rejected, awaits approval, rests on
                 evidence that was withdrawn, or is not as it was stored.
         """
         shares = dict(shares or {})
         deployable.check_shares(live, candidate, shares)
+        history.check_said(reason=reason, actor=actor)
 
         def work(connection: Connection) -> Deployment:
             check_set(connection, set_name)
@@ -101,8 +102,10 @@ class Sets(Versions):
 
         Raises:
             NotFound: The set does not exist.
+            UsageError: The reason is too long.
             Conflict: There is no earlier deployment to go back to, or the current revision is not `if_revision`.
         """
+        history.check_said(reason=reason, actor=actor)
 
         def work(connection: Connection) -> Deployment:
             check_set(connection, set_name)

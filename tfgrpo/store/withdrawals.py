@@ -86,7 +86,9 @@ class Withdrawals:
 
         Raises:
             NotFound: There is no such exchange, app or source.
+            UsageError: The reason is too long.
         """
+        history.check_said(reason=reason, actor=actor)
 
         def work(connection: Connection) -> list[Done]:
             found = _evidence(connection, kind, name)

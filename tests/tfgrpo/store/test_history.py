@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import create_engine, text
 
 from tfgrpo import library
-from tfgrpo.errors import StoreError
+from tfgrpo.errors import StoreError, UsageError
 from tfgrpo.store import Fault, Store, chain
 from tfgrpo.store.migrations import STEPS, TYPES, take
 
@@ -42,6 +43,32 @@ def test_everything_done_to_a_set_stands_in_its_history_in_order(acted: Store) -
 def test_a_history_that_nobody_touched_is_as_it_was_written(acted: Store) -> None:
     assert acted.history.fault("math") is None
     assert acted.history.fault("unknown") is None
+
+
+SAYS: list[Callable[[Store, str], object]] = [
+    lambda store, text: store.sets.deploy("math", live=1, reason=text, actor="a"),
+    lambda store, text: store.sets.deploy("math", live=1, reason="", actor=text),
+    lambda store, text: store.sets.rollback("math", reason=text, actor="a"),
+    lambda store, text: store.reviews.approve("math", 1, reason=text, actor="a"),
+    lambda store, text: store.reviews.reject("math", 1, reason=text, actor="a"),
+    lambda store, text: store.withdrawals.withdraw("app", "default", reason=text, actor="a", deploy=False),
+    lambda store, text: store.bypass.switch(on=True, reason=text, actor="a"),
+]
+
+
+@pytest.mark.parametrize("say", SAYS)
+def test_what_is_kept_for_good_is_of_bounded_length(acted: Store, say: Callable[[Store, str], object]) -> None:
+    before = (acted.history.of("math"), acted.bypass.history(), acted.withdrawals.all())
+    with pytest.raises(UsageError, match="2,001 characters; it may have 2,000") as refused:
+        say(acted, "x" * 2001)
+    assert refused.value.field in {"reason", "by"}
+    assert (acted.history.of("math"), acted.bypass.history(), acted.withdrawals.all()) == before
+
+
+def test_a_reason_of_the_length_allowed_is_kept_whole(acted: Store) -> None:
+    acted.sets.deploy("math", live=1, reason="x" * 2000, actor="a")
+    assert acted.history.of("math")[0].reason == "x" * 2000
+    assert acted.history.fault("math") is None
 
 
 @pytest.mark.parametrize(
